@@ -1,5 +1,5 @@
-/* call.h: what one call of the program works with, beside its options. main.c owns it; a command finds it as
- * options->call. */
+/* call.h: the state of one call of the program, besides its options. Owned by main.c; commands reach it
+ * through options->call. */
 #ifndef CLPIPE_CLI_CALL_H
 #define CLPIPE_CLI_CALL_H
 
@@ -20,15 +20,15 @@ struct compute {
 };
 
 struct call {
-    struct compute compute; /* zeroed until a command opens it, or a job looks for devices */
+    struct compute compute; /* zeroed until a command opens it or a job needs devices */
     struct progress progress;
-    struct json json;  /* the report: a command writes one value, whether --json was given or not */
-    bool tells_errors; /* the report is of a command that failed, too */
-    bool summarised, wall_told; /* a person has read a summary; and how long all took */
+    struct json json;           /* the report: a command writes one value even without --json */
+    bool tells_errors;          /* the report also describes failures */
+    bool summarised, wall_told; /* a summary was printed; with the total time */
 };
 
-/* For commands that take a while: they can be stopped, after `seconds` by themselves (signals_install), and
- * show their progress. Before other threads start. */
+/* For long-running commands: they can be stopped, stop by themselves after `seconds` (signals_install), and
+ * show progress. Call it before other threads start. */
 void call_start(const struct options *options, double seconds);
 
 #endif

@@ -69,7 +69,8 @@ void options_clustering(struct clustering_config *out, const struct options *opt
     options_machine(&out->machine, options);
 }
 
-/* The number that `*at` begins with, from 1, before one of the characters of `ends`, which *at passes. */
+/* Reads the number at `*at`, at least 1, which must be followed by one of the characters of `ends`; moves
+ * *at past that. */
 static bool take_number(uint32_t *out, const char **at, const char *ends)
 {
     char digits[12] = "";

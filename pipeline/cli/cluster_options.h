@@ -14,7 +14,7 @@ struct projection_given {
     bool center;
 };
 
-/* Options of a clustering, a member `clustering` of the structs of cluster and run. */
+/* Options of a clustering: the member `clustering` of the structs of cluster and run. */
 struct clustering_given {
     struct number_range k;
     struct projection_given projection;
@@ -63,23 +63,24 @@ struct clustering_given {
            .note = "off", .min = 1, .max = UINT32_MAX)
 /* clang-format on */
 
-/* What a job needs of the machine. The options must live as long as the job; options->call->compute is
- * opened when devices are needed, if it is not open by then. */
+/* The machine for a job. The options must outlive the job; options->call->compute is opened when
+ * devices are first needed. */
 void options_machine(struct clustering_machine *out, const struct options *options);
 
-/* What `run` and `cluster` have both. */
+/* The part common to `run` and `cluster`. */
 void options_clustering(struct clustering_config *out, const struct options *options,
                         const struct clustering_given *given);
 
-/* What --levels says, count 0 where -k is given instead; STATUS_USAGE unless one of them is, and right. */
+/* Parses --levels and --split; count 0: -k is given instead. STATUS_USAGE: none of them is given, or one
+ * is invalid. */
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err);
 
-/* STATUS_USAGE unless --whiten is from 0 to 1 and has --pca. */
+/* STATUS_USAGE unless --whiten is from 0 to 1 and --pca is given. */
 enum status options_check_projection(const struct options *options,
                                      const struct projection_given *given, struct error *err);
 
-/* What `cluster` and `assign` say at their end: the summary, and the JSON. */
+/* The final output of `cluster` and `assign`: the summary and the JSON. */
 void report_clustering(const struct options *options, struct clustering_report *report);
 
 #endif

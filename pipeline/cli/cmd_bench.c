@@ -1,4 +1,4 @@
-/* cmd_bench.c: clpipe bench: histogram kernels beside the memory's speed. */
+/* cmd_bench.c: clpipe bench: speed of histogram kernels, compared with that of memory. */
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -19,11 +19,11 @@ struct bench_options {
 
 #define OWN struct bench_options
 
-/* What was asked for, as masks over the enumerations. */
+/* The requested values, as masks over the enumerations. */
 struct selection {
     const char *const *specs;
     unsigned spec_count, fills, shapes;
-    enum histogram_variant variant; /* HISTOGRAM_VARIANTS: all that suit */
+    enum histogram_variant variant; /* HISTOGRAM_VARIANTS: all that the device supports */
     bool insist;                    /* on that variant with those specs */
 };
 
@@ -34,7 +34,7 @@ struct table {
 
 /* --- what to measure ------------------------------------------------------------------------- */
 
-/* The mask of a name in an enumeration; "all" is everything. */
+/* The mask for a name in an enumeration; "all" sets every bit. */
 static enum status parse_names(unsigned *mask, const char *text, const char *option,
                                const char *(*name_of)(unsigned), const struct options *options,
                                struct error *err)
@@ -119,7 +119,7 @@ static void show(struct table *table, const char *what, const char *feature, con
 
 /* --- measuring ------------------------------------------------------------------------------- */
 
-/* One that does not suit the device is measured there only if asked for. */
+/* Variants unsuited to the device are measured only on request. */
 static bool suits(enum histogram_variant variant, const struct selection *selection,
                   const struct ocl_device *device)
 {
@@ -162,7 +162,7 @@ static enum status measure_variants(struct table *table, struct bench *bench,
     return STATUS_OK;
 }
 
-/* One fill of one shape: reading, uploading, the plain loop, then every variant. */
+/* Measures one fill of one shape: reading, uploading, the plain loop, then every variant. */
 static enum status measure_fill(struct table *table, struct bench *bench,
                                 const struct selection *selection, const struct ocl_device *device,
                                 unsigned shape, unsigned fill, bool first, struct error *err)

@@ -22,7 +22,7 @@ struct cluster_options {
 
 #define OWN struct cluster_options
 
-/* FILE.h5:/features/X of a clpipe file is taken as the numbers of any HDF5 file. */
+/* FILE.h5:/features/X of a clpipe file is read as a plain HDF5 dataset. */
 static void tell_of_features(const char *input)
 {
     const char *dataset = strstr(input, ":/features/");

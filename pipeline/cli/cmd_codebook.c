@@ -1,4 +1,5 @@
-/* cmd_codebook.c: clpipe codebook: what an ingest learns before its first image, in a file. */
+/* cmd_codebook.c: clpipe codebook: writes a file of the codebooks that an ingest would learn before
+ * its first image. */
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -26,7 +27,7 @@ struct codebook_options {
 
 #define OWN struct codebook_options
 
-/* The features that are given, or those of a preset that learn. */
+/* The features given, or those of a preset that need codebooks. */
 static enum status read_features(struct feature_set *features, const struct options *options,
                                  struct error *err)
 {
@@ -57,7 +58,7 @@ static enum status read_features(struct feature_set *features, const struct opti
                : error_set(err, STATUS_USAGE, "the preset %s needs no codebooks", preset->name);
 }
 
-/* What the codebooks were learned from and how, for the file. */
+/* The parameters stored in the file: what the codebooks were learned from, and how. */
 static enum status write_parameters(char **parameters, const struct feature_set *features,
                                     uint32_t pictures, const struct options *options,
                                     struct error *err)
@@ -83,8 +84,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* The parameters of the output if it has codebooks of these features by these options: the same command may have
- * written it. Else NULL. The caller frees them. */
+/* The parameters of an existing output with codebooks of these features, made with these options: the same
+ * command may have written it. Else NULL. The caller frees them. */
 static char *read_earlier(const struct feature_set *features, const struct options *options)
 {
     static const char *const choices[] = {"alpha", "icc"};
@@ -170,7 +171,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
-    /* The digests are among them. */
+    /* They include the digests. */
     found = status == STATUS_OK && earlier && strcmp(earlier, parameters) == 0;
     if (status == STATUS_OK && earlier && !found)
         status = options_check_output(options, "-o", options->output, err);

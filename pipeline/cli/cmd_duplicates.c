@@ -1,4 +1,5 @@
-/* cmd_duplicates.c: clpipe duplicates: groups of copies, which of them to keep, a list of the others. */
+/* cmd_duplicates.c: clpipe duplicates: groups of copies, the one of each to keep, a list of the
+ * others. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -34,7 +35,9 @@ struct duplicates_options {
 
 #define SHOWN_GROUPS  20u /* to people */
 #define SHOWN_MEMBERS 8u
-#define DEVICE_IMAGES 100000u /* from so many on, a device takes less time than its start */
+#define DEVICE_IMAGES                                                                              \
+    100000u /* from this number on, a device saves more time than it takes to
+                               * start */
 
 struct command_state {
     const struct options *options;
@@ -42,7 +45,7 @@ struct command_state {
     struct result *result;
     struct duplicates found;
     const char *output; /* NULL: standard output */
-    int format;         /* enum export_format; -1: a summary for people */
+    int format;         /* enum export_format; -1: a summary to read */
     bool keeps;         /* --keep, or what --to-list implies */
     struct removal removal;
     char **listed; /* of --check: names, ascending */
@@ -80,7 +83,7 @@ static enum status check_options(const struct command_state *state, struct error
 
 /* --- groups ------------------------------------------------------------------------------------ */
 
-/* Is the file of an entry kept? Else it can go, or, unknown, neither is proven. */
+/* Is the file of an entry kept? If not, it can be removed, unless that is not proven (unknown). */
 static bool is_kept(const struct removal_entry *entry)
 {
     return entry->verdict == REMOVAL_KEPT || entry->verdict == REMOVAL_SAME;
@@ -91,7 +94,7 @@ static bool is_known(const struct removal_entry *entry)
     return is_kept(entry) || entry->verdict == REMOVAL_SAFE;
 }
 
-/* A row of the table, and an object of the group's array. */
+/* Writes a row of the table and an object of the group's array. */
 static void put_member(struct table *table, const struct command_state *state, uint64_t number,
                        uint64_t i, const char *path)
 {
@@ -237,7 +240,7 @@ static enum status read_listed(struct command_state *state, struct error *err)
     if (strcmp(list, "-") != 0 && access(list, R_OK) != 0)
         return error_errno(err, STATUS_USAGE, errno, "access", "cannot read the list %s",
                            path_for_message(shown, sizeof shown, list));
-    state->listed = malloc(sizeof *state->listed); /* not NULL, whatever the list holds */
+    state->listed = malloc(sizeof *state->listed); /* not NULL even for an empty list */
     if (!state->listed || asprintf(&source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
         return error_memory(err, strlen(list) + 2, "a file name");
     const enum status status = filelist_read(&repeated, source, "/tmp", state->options->memory / 4,
@@ -247,7 +250,7 @@ static enum status read_listed(struct command_state *state, struct error *err)
     return status;
 }
 
-/* Why what is listed must stay, NULL: it is no member of a group. Free it. */
+/* Why a listed file must stay; NULL: it is not in any group. Free it. */
 static const char **find_reasons(const struct command_state *state)
 {
     const char **why = calloc(state->listed_count + 1, sizeof *why);
@@ -429,7 +432,8 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     return status;
 }
 
-/* Codes of many images are compared by a GPU; --device chooses any device for any number. */
+/* A GPU compares codes if there are many images; a device given with --device compares any
+ * number. */
 static enum status open_device(struct ocl_context **out, const struct command_state *state,
                                uint32_t near, struct error *err)
 {

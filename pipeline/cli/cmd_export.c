@@ -84,12 +84,12 @@ static enum status make_table(struct export *export, struct error *err)
     status = sink_open(&export->sink, export->output, err);
     if (status != STATUS_OK)
         return status;
-    /* The table itself may scroll over a terminal. */
+    /* On a terminal, a live line would run into the table. */
     if (export->output || !isatty(STDOUT_FILENO))
         progress_init(&export->options->call->progress, export->options);
     status = export_table(export, err);
     progress_end(&export->options->call->progress);
-    /* Nobody reading any more is no error, wherever it showed. */
+    /* A closed pipe is not an error, wherever it was noticed. */
     if (status == STATUS_FAILED && !export->sink.file && err->native == EPIPE) {
         *err = (struct error)ERROR_INIT;
         status = STATUS_OK;

@@ -1,4 +1,4 @@
-/* cmd_import.c: clpipe import: rows made elsewhere become a feature. */
+/* cmd_import.c: clpipe import: stores rows computed elsewhere as a feature. */
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"

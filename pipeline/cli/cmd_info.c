@@ -1,4 +1,4 @@
-/* cmd_info.c: clpipe info: what is inside a file, what failed and why. */
+/* cmd_info.c: clpipe info: the contents of a file, and the files that failed and why. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -42,7 +42,7 @@ struct info_options {
 
 struct overview {
     struct result *result;
-    struct unfinished unfinished; /* of a run that is to write the file anew */
+    struct unfinished unfinished; /* of a run that will rewrite the file */
     uint64_t by_reason[REASON_COUNT];
     uint64_t file_bytes;
     uint64_t duplicates; /* images that are exact copies of others */
@@ -61,7 +61,7 @@ static enum status count_failures(struct overview *overview, struct error *err)
     return STATUS_OK;
 }
 
-/* What is told, in words and as JSON: either may lead nowhere. */
+/* The outputs: text and JSON; either may be disabled. */
 struct told {
     struct sink *sink;
     struct json *json;
@@ -74,7 +74,7 @@ static void put_label(const struct told *told, const char *label)
     sink_printf(told->sink, "  %-9s ", label);
 }
 
-/* The beginning of entry i of a list. */
+/* Begins entry i of a list. */
 static void put_entry(const struct told *told, unsigned i, const char *label, const char *name)
 {
     sink_printf(told->sink, "  %-9s %-14s ", i ? "" : label, name);
@@ -86,7 +86,7 @@ static void put_line(const struct told *told, const char *text)
     sink_text(told->sink, "\n");
 }
 
-/* They are JSON; a file may hold anything. */
+/* They should be JSON, but the file may hold anything. */
 static void json_parameters(struct json *json, const char *text)
 {
     struct parameters *parameters = NULL;
@@ -208,7 +208,7 @@ static void print_compression(const struct told *told, const struct result *resu
                 format_bytes(in, sizeof in, stored));
 }
 
-/* Codebooks that cannot be read are verify's matter. */
+/* Unreadable codebooks are left to verify. */
 static void tell_codebooks(const struct told *told, struct result *result)
 {
     struct json *json = told->json;
@@ -244,7 +244,7 @@ static void json_flags(struct json *json, const struct flags *flags)
     json_close_object(json);
 }
 
-/* Of files that can tell all that pixels say. */
+/* Only for files with the feature from which flags are computed. */
 static void print_flags(const struct told *told, const struct flags *flags)
 {
     const char *sign = "";
@@ -261,7 +261,7 @@ static void print_flags(const struct told *told, const struct flags *flags)
     sink_text(told->sink, *sign ? "\n" : "none\n");
 }
 
-/* What is not JSON, as a text. */
+/* Text that is not JSON becomes a string. */
 static void json_preset(struct json *json, const char *preset)
 {
     if (preset && parameters_length(preset) == strlen(preset))
@@ -272,7 +272,7 @@ static void json_preset(struct json *json, const char *preset)
 
 /* --- clusterings ----------------------------------------------------------------------------- */
 
-/* The largest clusters, with their numbers where they have words. */
+/* The largest clusters, with their numbers if they have words. */
 static void print_sizes(const struct told *told, const uint64_t *sizes, const uint32_t *order,
                         uint32_t k, struct words *words)
 {
@@ -357,7 +357,7 @@ static enum status tell_clustering(const struct told *told, unsigned i, struct r
     if (status == STATUS_OK)
         status = result_sweep_read(&sweep, result, clusters, err);
     if (status == STATUS_OK) {
-        words_open(&words, result, clusters, NULL); /* damaged ones are verify's matter */
+        words_open(&words, result, clusters, NULL); /* damaged ones are left to verify */
         json_open_object(told->json, NULL);
         tell_about(told, i, result, clusters);
         if (sweep.values) {
@@ -423,7 +423,7 @@ static enum status tell_selections(const struct told *told, struct result *resul
     return status;
 }
 
-/* All of them as JSON, the last ones in words. */
+/* All of them as JSON, the last ones as text. */
 static enum status tell_runs(const struct told *told, struct result *result, struct error *err)
 {
     struct json *json = told->json;
@@ -494,7 +494,8 @@ static enum status tell_digest(const struct told *told, struct result *result, s
 
 /* --- what is not finished ------------------------------------------------------------------- */
 
-/* The directory that the command ran in, if it is another than this one; quoted, free it. */
+/* The directory in which the command ran, quoted, if it differs from the current one. The caller
+ * frees it. */
 static char *other_directory(const struct unfinished *unfinished)
 {
     char *working = getcwd(NULL, 0), *quoted = NULL;
@@ -509,7 +510,7 @@ static char *other_directory(const struct unfinished *unfinished)
     return quoted;
 }
 
-/* What the process at work noted last. */
+/* The last status noted by the running process. */
 static void print_status(struct sink *sink, const char *json)
 {
     struct parameters *status = NULL;
@@ -609,7 +610,7 @@ static void print_unfinished(struct sink *sink, const struct unfinished *unfinis
     free(directory);
 }
 
-/* Of clusterings of `file` that are not finished: their checkpoints lie beside it. */
+/* Reports unfinished clusterings of `file`, whose checkpoints lie beside it. */
 static void tell_checkpoints(struct sink *sink, struct json *json, const char *file)
 {
     static const char end[] = ".checkpoint";
@@ -684,8 +685,8 @@ static void json_unfinished(struct json *json, const struct unfinished *unfinish
     json_close_object(json);
 }
 
-/* `file`: the output's name, for the head of what is said where the file itself is not there yet, else NULL. The
- * member "unfinished" is null where there is none. */
+/* `file`: the output's name for the heading if the file does not exist yet, else NULL. The member "unfinished"
+ * is null if there is none. */
 static void tell_unfinished(struct sink *sink, struct json *json,
                             const struct unfinished *unfinished, const char *file)
 {
@@ -713,7 +714,7 @@ static enum status tell_contents(const struct told *told, const struct overview 
     return status == STATUS_OK ? tell_runs(told, result, err) : status;
 }
 
-/* In words what was asked for, as JSON that and the contents. */
+/* Text shows only what was requested; JSON also has the contents. */
 static enum status tell(const struct overview *overview, bool contents,
                         const struct options *options, struct error *err)
 {
@@ -739,7 +740,7 @@ static enum status tell(const struct overview *overview, bool contents,
     return sink_end(&out.sink, status, err);
 }
 
-/* A file that is not there yet. */
+/* A file that does not exist yet. */
 static enum status tell_missing(const struct unfinished *unfinished, const struct options *options,
                                 struct error *err)
 {
@@ -761,7 +762,7 @@ static enum status run_info(const struct options *options, struct error *err)
         return misuse(err, options->command, "--failures and --digest cannot be combined");
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
     enum status status = unfinished_look(&overview.unfinished, options->operand[0], err);
-    /* Of a file that is there, its rows can be told all the same. */
+    /* If the file exists, its rows can be reported nevertheless. */
     if (status != STATUS_OK && missing && overview.unfinished.path) {
         unfinished_clear(&overview.unfinished);
         return status;

@@ -1,4 +1,4 @@
-/* cmd_list.c: clpipe list: walks once, so that later commands need not. */
+/* cmd_list.c: clpipe list: walks once, so that later commands need not walk. */
 #include "base/path.h"
 #include "base/process.h"
 #include "cli/call.h"

@@ -1,4 +1,4 @@
-/* cmd_merge.c: clpipe merge: several results as one. */
+/* cmd_merge.c: clpipe merge: joins several results. */
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"

@@ -37,7 +37,7 @@ struct probe {
     struct ocl_queue *queue;
     struct transcript to;
     size_t global[2], local[2];
-    struct picture_file picture; /* of --image; pixels NULL: none */
+    struct picture_file picture; /* from --image; pixels NULL: no image */
     uint8_t *blurred, *expected; /* of the picture's interior */
     unsigned wrong;
 };

@@ -1,4 +1,4 @@
-/* cmd_remove.c: clpipe remove and clpipe rename: what is not tied to the rows of a file. */
+/* cmd_remove.c: clpipe remove and clpipe rename: objects that a file can do without. */
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
@@ -43,7 +43,7 @@ static enum status list_objects(const struct options *options, struct error *err
     struct objects objects = {0};
     struct json *json = &options->call->json;
     char size[32], shown[256];
-    options->call->wall_told = true; /* a list, one object a line */
+    options->call->wall_told = true; /* a list, one object per line */
     enum status status = result_open(&result, options->operand[0], err);
     if (status == STATUS_OK)
         status = objects_list(&objects, result, err);
@@ -124,7 +124,7 @@ static enum status run_rename(const struct options *options, struct error *err)
     const struct result_clusters *clusters;
     char file[256], shown[128], old[FEATURE_NAME_MAX];
     const char *from = options->operand[1], *to = options->operand[2];
-    /* The names that clpipe remove takes. */
+    /* The names accepted by clpipe remove. */
     from += strncmp(from, "/clusters/", 10) == 0 ? 10 : strncmp(from, "clusters/", 9) == 0 ? 9 : 0;
     to += strncmp(to, "/clusters/", 10) == 0 ? 10 : strncmp(to, "clusters/", 9) == 0 ? 9 : 0;
     enum status status = open_file(&result, &lock, options, err);

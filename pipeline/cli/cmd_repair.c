@@ -1,4 +1,4 @@
-/* cmd_repair.c: clpipe repair: what can be saved, and where it went. */
+/* cmd_repair.c: clpipe repair: saves intact rows, and reports what was lost. */
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -100,7 +100,7 @@ static enum status run_repair(const struct options *options, struct error *err)
             .input = options->operand[0], .output = options->output, .dry_run = true, .run = &run}};
     const struct child child = {look, &repairing, sizeof repairing, transcript_line, &findings};
     const struct repair_report *const report = &repairing.report;
-    /* It looks where a damaged file cannot end it. */
+    /* Looks in a child process, so that a damaged file cannot crash this one. */
     enum status status = carried_check(options, NULL, err);
     if (status == STATUS_OK)
         status = transcript_open(&findings, options, err);
@@ -115,7 +115,7 @@ static enum status run_repair(const struct options *options, struct error *err)
         repairing.config.unreadable = died;
         status = child_run(&child, &died, err);
     }
-    /* What could be read once is read again here. */
+    /* The child could read the file, so this process can, too. */
     repairing.config.dry_run = options->dry_run;
     repairing.config.broken = say_nothing;
     if (status == STATUS_OK && !died && !report->whole && !options->dry_run)

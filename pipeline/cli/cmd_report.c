@@ -1,4 +1,4 @@
-/* cmd_report.c: clpipe report: pages to look at. */
+/* cmd_report.c: clpipe report: writes pages for a browser. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/call.h"

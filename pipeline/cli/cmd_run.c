@@ -1,4 +1,4 @@
-/* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
+/* cmd_run.c: clpipe run: ingest, clustering, and advice on what to do next. */
 #include "base/log.h"
 #include "base/path.h"
 #include "cli/cluster_options.h"
@@ -36,13 +36,13 @@ static const char *names_of(char *text, size_t size, const struct feature_set *f
     return text;
 }
 
-/* A feature that run does not compute is known to be missing before hours of work. */
+/* Reports a feature that run does not compute before hours of work. */
 static enum status check_cluster_feature(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
     const struct run_options *own = (const struct run_options *)options;
     char names[256];
-    /* It may be several, joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
+    /* Several features may be joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
     for (const char *at = own->feature; at && *at;) {
         const size_t length = strcspn(at, ":+");
         bool found = false;
@@ -59,12 +59,12 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
-/* The options of the run, completed by those of the clustering that the file has under the name; their
- * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
- * file. */
+/* The options of the run, completed by those of the file's clustering of that name; their texts are in
+ * `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the file's
+ * clustering. */
 static void take_stored(struct run_options *own, struct parameters **parameters, const char *wanted)
 {
-    /* Restarts and tolerance of other runs are left to clustering.h. */
+    /* clustering.h decides about restarts and tolerance of earlier runs. */
     static const struct {
         const char *option, *key;
         bool of_feature;
@@ -80,9 +80,9 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
         return;
     const struct result_clusters *old = result_clusters_find(result, own->clustering.name);
     if (!old || parameters_open(parameters, old->parameters, NULL) != STATUS_OK ||
-        parameters_member(*parameters, "clusters")) /* labels that assign made */
+        parameters_member(*parameters, "clusters")) /* labels made by assign */
         goto out;
-    /* Another feature has a metric and components of its own. */
+    /* Another feature has its own metric and components. */
     const char *feature = parameters_member(*parameters, "feature");
     const bool same_feature = feature && (!wanted || strcmp(wanted, feature) == 0);
     if (same_feature)
@@ -90,7 +90,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *value = stored_text(text, sizeof text, *parameters, rows[i].key);
         value = value ? value : "0";
-        /* It has no initial centroids from another file; 0 was the tolerance of earlier versions. */
+        /* run cannot take initial centroids from a file; a tolerance of 0 is that of earlier
+         * versions. */
         if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
             (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
             continue;
@@ -98,7 +99,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     }
     if (same_feature && own->clustering.projection.pca == 0 && !components)
         parameters_boolean(*parameters, "center", &own->clustering.projection.center);
-    /* A k that nobody asked for is chosen anew. */
+    /* A k that was a default is chosen again. */
     const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
     if (k && (strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
@@ -146,7 +147,8 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     return plot ? sweep_plot_svg(plot, &out->sweep, out->k, err) : STATUS_OK;
 }
 
-/* The second half; `ingested` is what the first came to, `directory` that of the report, or NULL. */
+/* The second half: clusters and reports. ingested: the outcome of the first half; directory: that of
+ * the report, or NULL. */
 static enum status finish(const struct options *options, const struct ingest_plan *plan,
                           const struct ingest_report *report, enum status ingested,
                           const char *directory, struct error *err)

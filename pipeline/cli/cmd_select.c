@@ -1,4 +1,4 @@
-/* cmd_select.c: clpipe select: images chosen from a file. */
+/* cmd_select.c: clpipe select: chooses images from a file. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"

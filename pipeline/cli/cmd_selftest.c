@@ -1,4 +1,4 @@
-/* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
+/* cmd_selftest.c: clpipe self-test: compares a device's results with plain C. */
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
@@ -19,8 +19,8 @@ static void say(const char *line, void *context)
 }
 
 /* --- k-means --------------------------------------------------------------------------------- */
-/* Points on small integers, so that every distance and sum is exact and the answer can be told
- * beforehand: POINTS_OF_ONE points around each of CENTRES corners, far from each other. */
+/* Points with small integer coordinates, so that every distance and sum is exact and the result is
+ * known: POINTS_OF_ONE points around each of CENTRES corners, far from each other. */
 
 #define CENTRES       8u
 #define DIMENSION     16u
@@ -45,7 +45,8 @@ static enum status read_points(void *context, uint64_t first, uint64_t count, fl
     return STATUS_OK;
 }
 
-/* True if every point has the label of its centre and its squared distance to the mean of it. */
+/* True if every point has the label of its centre and its squared distance from the centre's
+ * mean. */
 static bool is_right(const struct cluster_outcome *outcome)
 {
     for (uint32_t centre = 0; centre < CENTRES; centre++) {

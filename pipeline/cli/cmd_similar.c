@@ -48,13 +48,13 @@ struct similar {
     struct similarity similarity;
     const char *const *names;
     unsigned count;
-    uint64_t *rows;       /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
-    struct error *failed; /* of each name: why it has no answer */
+    uint64_t *rows;       /* rows of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
+    struct error *failed; /* per name: why it has no answer */
     /* For each name, n of them. */
     int64_t *neighbours;
     double *squared, *scores; /* scores: NULL unless by diffusion */
     const char *output;       /* NULL: standard output */
-    int format;               /* enum export_format; -1: a table for people */
+    int format;               /* enum export_format; -1: a table to read */
     struct sink sink;
     struct json *json; /* of the call */
 };
@@ -121,7 +121,7 @@ static bool has_name(const char *names, const char *name)
     return false;
 }
 
-/* How far a class is from what was typed: what contains it is near. */
+/* The distance of a class from the typed name; classes that contain it are near. */
 static unsigned distance_of(const char *class, const char *name)
 {
     return strcasestr(class, name) ? 0 : name_edits(name, class);
@@ -152,7 +152,7 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
                      names);
 }
 
-/* Reduces a layer to the classes that are meant, but for the names. */
+/* Reduces a layer, except its names, to the matching classes. */
 static enum status choose_classes(struct class_layer *layer, const char *name, struct error *err)
 {
     uint32_t chosen = 0;
@@ -177,7 +177,7 @@ static int by_score(const void *a, const void *b)
                                 : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Of the rows that say something, in their order; *count of them. */
+/* The *count rows that have values, in their order. */
 static enum status score_rows(struct scored *scored, uint64_t *count,
                               const struct class_layer *layer, const struct matrix_source *rows,
                               struct error *err)
@@ -208,10 +208,10 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
     return status;
 }
 
-/* The `n` images with the highest scores of the class of that name, whatever its case, or that has it among
- * its names, separated by commas and slashes (several have the highest of theirs); feature: whose classes,
- * NULL: the only one's. Where there are fewer, rows are -1 and scores NaN. STATUS_USAGE: no such class: the
- * line has the nearest names; no classes at all. */
+/* The `n` images with the highest scores of the class with that name, ignoring case, or with it among its
+ * names, separated by commas and slashes (of several classes, the highest score counts). feature: the
+ * feature with the classes; NULL: the only one. If there are fewer, the remaining rows are -1 and scores
+ * NaN. STATUS_USAGE: no such class (the message lists the nearest names), or no classes at all. */
 static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct result *result,
                                const char *feature, const char *name, struct error *err)
 {
@@ -251,7 +251,7 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
 
 /* --- searching --------------------------------------------------------------------------------- */
 
-/* Takes over the neighbours that were found for a query as those of name i. */
+/* Moves the neighbours found for a query to name i. */
 static void take(struct similar *similar, unsigned i, uint32_t query)
 {
     const struct neighbours *found = &similar->similarity.found;
@@ -287,13 +287,13 @@ static enum status search_rows(struct similar *similar, struct error *err)
     return status;
 }
 
-/* Pictures that are not in the file: each file once, whatever it is called. */
+/* Pictures that are not in the file; each file once, even under several names. */
 struct outside {
     const char **path;
     struct stat *file;
     struct error *failed;
     unsigned count;
-    uint32_t *of_name; /* of each name: its place among them */
+    uint32_t *of_name; /* per name: its index among the pictures */
     float *values;
 };
 
@@ -332,7 +332,7 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
     return STATUS_OK;
 }
 
-/* Searches for the pictures that have values, and these a place in the metric's space. */
+/* Searches for the pictures whose values are valid in the metric's space. */
 static enum status search_values(struct outside *outside, struct similar *similar,
                                  struct error *err)
 {
@@ -394,7 +394,7 @@ static enum status search_outside(struct similar *similar, struct error *err)
     return status;
 }
 
-/* --vector: of a row, or of one dimension. */
+/* --vector: one row, or an array of one dimension. */
 static enum status search_vector(struct similar *similar, struct error *err)
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
@@ -422,7 +422,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
                       (unsigned long long)count, similar->similarity.input.about.name, columns);
     for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
         squares += (double)values[i] * (double)values[i];
-    /* As rows of a preset are. */
+    /* Like the rows of a preset. */
     for (uint64_t i = 0; i < count && status == STATUS_OK && squares > 0 &&
                          strcmp(similar->similarity.input.about.name, RESULT_PRESET) == 0;
          i++)
@@ -442,7 +442,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
 
 /* --- printing ---------------------------------------------------------------------------------- */
 
-/* A distance or a score, of which there may be none. */
+/* Writes a distance or a score, which may be missing. */
 static void put_number(struct table *table, double value)
 {
     if (isfinite((float)value))
@@ -459,7 +459,7 @@ static unsigned count_failed(const struct similar *similar)
     return failed;
 }
 
-/* The head of a query's table for a person. */
+/* The heading of a query's table. */
 static void begin_person(struct similar *similar, unsigned i, const char *query, bool first)
 {
     sink_text(&similar->sink, first ? "" : "\n");
@@ -474,7 +474,7 @@ static void begin_person(struct similar *similar, unsigned i, const char *query,
     sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
 }
 
-/* The places of one name; query: its text. */
+/* The neighbours of one name; query: its text. */
 static enum status put_places(struct similar *similar, struct table *table, unsigned i,
                               const char *query, struct error *err)
 {
@@ -709,7 +709,7 @@ static enum status run_similar(const struct options *options, struct error *err)
         return status;
     call_start(options, 0);
     options_machine(&config.machine, options);
-    if (own->class_name) { /* other rows than those of a feature are not needed */
+    if (own->class_name) { /* only rows of features are needed */
         similar.similarity.config = &config;
         status = result_open(&similar.similarity.input.result, config.file, err);
     } else {

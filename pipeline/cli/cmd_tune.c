@@ -1,4 +1,4 @@
-/* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
+/* cmd_tune.c: clpipe tune: finds the fastest kernels on this machine for later ingests. */
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -73,13 +73,13 @@ static void show_trial(void *context, const struct tuner_trial *trial)
     sink_flush(&table->to.sink); /* the next one takes a while */
 }
 
-/* Of an ingest with the same --memory. */
+/* As in an ingest with the same --memory. */
 static uint64_t slot_bytes(const struct ocl_device *device, const struct options *options)
 {
     return staging_slot_bytes(device, bounds_slots(options->memory));
 }
 
-/* What an ingest takes for each class of features. */
+/* The kernels that an ingest uses for each class of features. */
 static enum status show_tuning(struct table *table, const struct tuning *tuning,
                                const struct ocl_device *device, const struct options *options,
                                struct error *err)
@@ -127,7 +127,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
         .device_memory = options->device_memory,
         .rounds = (unsigned)own->rounds,
     };
-    /* What cannot be kept is better said before a minute of measuring. */
+    /* Checks that results can be stored before a minute of measuring. */
     enum status status = tuning_save(tuning, device, err);
     if (status == STATUS_OK)
         status = ocl_context_open(&context, device, options->call->compute.trace, err);
@@ -140,7 +140,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         status =
             tuner_run(tuning, &tuner, specs->count ? specs->text[i] : tuning_class_spec(i), err);
-        /* Each as it is found: an interrupted tune keeps what it has done. */
+        /* Stores each result as it is found, so that an interrupted tune keeps its work. */
         if (status == STATUS_OK)
             status = tuning_save(tuning, device, err);
     }

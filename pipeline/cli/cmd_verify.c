@@ -1,4 +1,4 @@
-/* cmd_verify.c: clpipe verify: whether a file is as it must be. */
+/* cmd_verify.c: clpipe verify: checks a file. */
 #include "base/child.h"
 #include "base/parse.h"
 #include "base/path.h"

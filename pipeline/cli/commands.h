@@ -1,6 +1,6 @@
-/* commands.h: all commands. Each is a file: what it does, its options and its texts. Its function returns its
- * exit code as a status; where that is not STATUS_OK *err says why in one line, unless the command has said it
- * already (err untouched). */
+/* commands.h: all commands. Each command is one file with its code, its options and its texts. Its function
+ * returns the exit code as a status. If that is not STATUS_OK, *err has the reason in one line, or is
+ * unchanged if the command has already printed it. */
 #ifndef CLPIPE_CLI_COMMANDS_H
 #define CLPIPE_CLI_COMMANDS_H
 

@@ -13,8 +13,8 @@ unsigned compute_threads(const struct options *options)
     return options->threads ? (unsigned)options->threads : cpus_available();
 }
 
-/* Of numbered devices, or else of those like the chosen one, the one of the local rank: ranks of a host
- * get one each as long as there are any, and then share them. */
+/* Chooses the device of the local rank: among numbered devices, else among those like the chosen one.
+ * Ranks of a host take them in turn, and share them if there are more ranks than devices. */
 static void take_own_device(struct compute *compute, const struct options *options)
 {
     const struct ocl_device *first = &compute->devices.device[compute->chosen[0]];

@@ -27,7 +27,8 @@ struct describing {
     char sources[4160], output[4160];
 };
 
-/* A feature as it was asked for, "NAME=KIND...", with the codebook that the file has for it. */
+/* A feature's specification as originally given, "NAME=KIND...", with the file's codebook for
+ * it. */
 static enum status add_feature(struct describing *d, const char *asked, const struct result *result,
                                struct error *err)
 {
@@ -42,7 +43,7 @@ static enum status add_feature(struct describing *d, const char *asked, const st
     return option_set(d->options, row, d->spec[d->count++], err);
 }
 
-/* With the features and the options of the file, on the machine of `options`. */
+/* Uses the features and options of the file, and the devices, threads and memory of `options`. */
 static enum status configure(struct describing *d, const struct parameters *parameters,
                              const struct result *result, const struct options *options,
                              struct error *err)
@@ -58,7 +59,7 @@ static enum status configure(struct describing *d, const struct parameters *para
         return status;
     if (runtime && *runtime)
         options_take(d->options, "onnxruntime", *runtime);
-    options_take(d->options, "memory", "256M"); /* not what an ingest would choose */
+    options_take(d->options, "memory", "256M"); /* unlike the default of an ingest */
     d->options->output = d->output;
     d->options->device = options->device;
     d->options->threads = options->threads;
@@ -100,7 +101,7 @@ static enum status run_ingest(struct options *options, struct error *err)
     return status;
 }
 
-/* The picture of a link's name; `count`: it is clpipe's own. */
+/* The index of the picture with that link name; `count`: clpipe's own picture. */
 static unsigned picture_of(const char *path, unsigned count)
 {
     uint64_t number;
@@ -148,8 +149,9 @@ static enum status read_values(float *values, struct error *failed, uint32_t dim
     return status;
 }
 
-/* The sources: a directory of links to the pictures, so that no name means a list, an archive or a range; and
- * of a picture that can be decoded, without which an ingest of failures alone would not tell them. */
+/* The source: a directory of links to the pictures, so that no name is taken for a list, an archive or a
+ * range. It also has a picture that can be decoded, since an ingest in which every file fails would report no
+ * reasons. */
 static enum status link_pictures(const char *directory, const char *const *pictures, unsigned count,
                                  struct error *err)
 {

@@ -1,7 +1,7 @@
 /* export_table.c: one line for each image, cluster or value of k.
  *
- * Values of features are formatted by several threads, a stretch of rows each, while HDF5 and the
- * output belong to the calling thread. */
+ * Several threads format values of features, a range of rows each; the calling thread uses HDF5 and
+ * writes the output. */
 #include "cli/export_table.h"
 #include "base/decimal.h"
 #include "base/path.h"
@@ -35,7 +35,7 @@ static void show(struct export *export, uint64_t done, uint64_t total)
     progress_phase(&export->options->call->progress, "rows", done, total);
 }
 
-/* Absolute where --absolute-paths asks for it. */
+/* Absolute with --absolute-paths. */
 static enum status put_path(struct export *export, const char *path, const char *path_raw,
                             unsigned source, struct error *err)
 {
@@ -78,7 +78,7 @@ static enum status put_image(struct result_image *image, struct export *export, 
                                : status;
 }
 
-/* Writes a table of so many rows; `put` writes the fields of one. */
+/* Writes a table of `rows` rows; `put` writes the fields of one. */
 static enum status put_rows(struct export *export, const char *const *names, uint64_t rows,
                             enum status (*put)(struct export *export, uint64_t row, void *context,
                                                struct error *err),
@@ -104,7 +104,7 @@ static enum status put_rows(struct export *export, const char *const *names, uin
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* Columns of every image, before those of what lies beside it. */
+/* Columns of every image, before those of its sidecar files. */
 #define IMAGE_FIELDS 10
 
 static enum status put_sidecars(struct export *export, uint64_t row, struct error *err)
@@ -202,7 +202,7 @@ static enum status put_quality(struct export *export, uint64_t row, void *contex
     return STATUS_OK;
 }
 
-/* What the kind quality has, then what follows from size and bytes, then the flags. */
+/* The values of the kind quality, then those derived from size and bytes, then the flags. */
 static enum status export_quality(struct export *export, struct error *err)
 {
     static const char *const more[] = {"width",           "height", "aspect",
@@ -277,19 +277,19 @@ static enum status export_labels(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path",     "source",           "label",
                                         "distance", "squared_distance", NULL};
-    /* Clusters of a file of their own have rows but no images. */
+    /* Clusters in a separate file have rows but no images. */
     static const char *const numbered[] = {"row", "label", "distance", "squared_distance", NULL};
     struct label_block block = {.count = 0};
     return put_rows(export, export_has_images(export) ? names : numbered, export->clusters->rows,
                     put_label, &block, err);
 }
 
-/* What the rows of a cluster have in common. */
+/* Common properties of a cluster's rows. */
 struct cluster_summary {
     double sum, largest;    /* of lengths */
-    uint64_t folder_images; /* in the folder that most of them are in, */
-    uint64_t folder_row;    /* an image of which this is; */
-    uint64_t folders;       /* and how many folders there are */
+    uint64_t folder_images; /* images in the most frequent folder, */
+    uint64_t folder_row;    /* an image in it; */
+    uint64_t folders;       /* and the number of folders */
 };
 
 static int compare_keys(const void *a, const void *b)
@@ -332,7 +332,7 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
     return STATUS_OK;
 }
 
-/* A row, by name where it is an image. */
+/* Writes a row, by name if it is an image. */
 static enum status put_nearest(struct export *export, int64_t row, struct error *err)
 {
     struct result_image image;
@@ -521,7 +521,7 @@ static enum status export_sweep(struct export *export, struct error *err)
 /* Rows that a thread formats at once. */
 #define FORMAT_ROWS 64
 
-/* A stretch of values and its text: one string for each row, at `place` bytes from each other. */
+/* A block of values and its text: one string per row, `place` bytes apart. */
 struct formatter {
     const struct export *export;
     const unsigned char *values;
@@ -576,13 +576,13 @@ static void format_part(void *context, uint64_t part)
         format_row(f, i);
 }
 
-/* Rows of a matrix that are read, formatted and written stretch by stretch. */
+/* A matrix that is read, formatted and written in blocks of rows. */
 struct value_table {
     const char *name; /* of the columns, and of the array in JSON */
     uint64_t rows;
     uint32_t dimension;
     bool is_float;
-    const char *key; /* NULL: the rows are images; else how the number of a row is called */
+    const char *key; /* NULL: the rows are images; else the name of the column of row numbers */
     enum status (*read)(struct export *export, uint64_t first, uint64_t count, void *values,
                         struct error *err);
 };
@@ -660,7 +660,7 @@ static enum status export_values(struct export *export, const struct value_table
     return status;
 }
 
-/* As they are stored: 4 bytes a value. */
+/* As stored: 4 bytes per value. */
 static enum status read_features(struct export *export, uint64_t first, uint64_t count,
                                  void *values, struct error *err)
 {
@@ -731,7 +731,7 @@ static enum status export_labels_npy(struct export *export, struct error *err)
     return STATUS_OK;
 }
 
-/* Images that were chosen, in that order, and why. */
+/* The chosen images, in order, and the reasons. */
 struct chosen {
     int64_t *rows;
     char **reasons;

@@ -10,7 +10,7 @@
 #include "result/locate.h"
 #include "result/result.h"
 
-/* What clpipe export can be told. */
+/* Options and state of clpipe export. */
 struct export_options {
     struct options common;
     int what, format, link;
@@ -31,7 +31,7 @@ struct export
     struct result_feature feature;
     const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */
     int32_t *labels;                        /* clusters, tree */
-    float *distances;                       /* the same, squared, as they are stored */
+    float *distances;                       /* the same, squared, as stored */
     const float *centroids;                 /* k x dimension, while they are written */
     unsigned threads;
     struct sink sink;
@@ -51,9 +51,9 @@ struct tree_counts {
     uint64_t archived; /* of those that are missing */
 };
 
-/* Makes options->to, whole or not at all: STATUS_FAILED if it is there and neither empty nor an earlier
- * tree without anything of others, or if no image is where the file says. The clusters are those of the
- * images of the file. STATUS_INTERRUPTED: nothing is left behind. */
+/* Creates options->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
+ * without foreign files, or no image is at its path. The clusters must label the images of the file.
+ * STATUS_INTERRUPTED: nothing is left behind. */
 enum status export_tree(struct tree_counts *counts, struct export *export, struct error *err);
 
 #endif

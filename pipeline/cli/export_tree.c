@@ -4,12 +4,12 @@
  *   DIR/index.csv                               which image every entry is
  *   DIR/.clpipe-tree                            what clpipe has put there
  *
- * The tree grows under DIR.tmp-clpipe-PID and takes the name DIR when it is whole. DIR must be new,
- * empty, or an earlier tree that holds nothing but what its .clpipe-tree lists; so nothing of anybody's
- * can be lost. Copies, and hard links that are the last name of an image, are not replaced. The name of
- * an entry is a number, which no other of its folder has, and the image's path, in which underscores
- * stand for slashes and for whatever exFAT, FAT and NTFS refuse in names: a path in a file is not
- * trusted, and with "/" gone nothing can leave the folder.
+ * The tree grows under DIR.tmp-clpipe-PID and is renamed to DIR when complete. DIR must be new, empty,
+ * or an earlier tree that holds only what its .clpipe-tree lists, so no foreign file can be lost.
+ * Copies, and hard links that are the last name of an image, are not replaced. The name of an entry is
+ * a number, unique in its folder, and the image's path, with underscores for slashes and for what
+ * exFAT, FAT and NTFS refuse in names: paths in a file are not trusted, and without "/" no entry can
+ * leave the folder.
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
@@ -48,13 +48,14 @@ struct tree {
     const struct export *export;
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
-    char *place;            /* absolute, without symbolic links: of a folder of the finished tree */
+    char *place;            /* absolute, without symbolic links: the path of a folder of the
+                             * finished tree */
     int root;               /* descriptor of `temporary`, locked */
     size_t name_max;        /* bytes of a name there */
     char (*folder)[96];     /* of each cluster */
     uint64_t *size, *rank;  /* of each cluster; of each row in its cluster, from 1 */
-    char *directory, *real; /* of the last image, as it was found and without symbolic links */
-    char *link;             /* scratch: what a symbolic link holds */
+    char *directory, *real; /* of the last image, as found and without symbolic links */
+    char *link;             /* scratch: the target of a symbolic link */
     struct sink index, marker;
     bool replaces; /* DIR is an earlier tree */
 };
@@ -76,8 +77,9 @@ static unsigned digits_of(uint64_t number)
     return digits;
 }
 
-/* The entry's name: its number, and the path without leading "/", "./" and "../". Of a name of more than
- * `most` bytes a digest of the path and its end are left, which says more than its beginning. */
+/* The entry's name: its number, and the path without leading "/", "./" and "../". In a name of more than
+ * `most` bytes, a digest and the end of the path replace the path, since the end says more than the
+ * beginning. */
 static void entry_name(char out[NAME_MAX + 1], const char *path, uint64_t rank, unsigned digits,
                        size_t most)
 {
@@ -206,7 +208,7 @@ static int copy_file(int root, const char *name, const char *from)
     return failed;
 }
 
-/* `path` as it is seen from the directory `from`; both absolute, without symbolic links in their
+/* `path` relative to the directory `from`; both are absolute, without symbolic links in their
  * directories. NULL: no memory. */
 static char *relative_path(const char *from, const char *path)
 {
@@ -229,8 +231,8 @@ static char *relative_path(const char *from, const char *path)
     return out;
 }
 
-/* What a symbolic link to the image holds, into tree->link: from its folder to the image, so that the
- * tree can be moved with its images. 0 or an errno. */
+/* Stores the target of a symbolic link to the image in tree->link: relative to its folder, so that
+ * the tree can be moved with its images. Returns 0 or an errno. */
 static int link_text(struct tree *tree, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -287,7 +289,7 @@ static void index_line(struct tree *tree, const struct result_image *image, int3
     sink_text(&tree->index, "\n");
 }
 
-/* *missing: the file that was read is not where it was, and there is no entry. */
+/* *missing: the file is no longer at its path, so no entry was made. */
 static enum status add_image(struct tree *tree, const struct result_image *image, uint64_t row,
                              const char *path, bool *missing, struct error *err)
 {
@@ -322,7 +324,7 @@ static enum status add_image(struct tree *tree, const struct result_image *image
 
 /* --- an earlier tree ------------------------------------------------------------------------- */
 
-/* By which a changed index is known: a digest of the file, or "" where it cannot be read. */
+/* A digest of the index, which shows whether it has changed; "" if it cannot be read. */
 static const char *index_stamp(char stamp[STAMP], int directory, const char *path)
 {
     struct murmur3 state;
@@ -348,8 +350,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The texts of a marker: pointers into `bytes`, which end with a NUL; the entries, all but the first two
- * and the last, are sorted. NULL: it is no marker, or there is no memory. */
+/* The texts of a marker: pointers into `bytes`, which end with a NUL; the entries (all but the first two
+ * and the last) are sorted. NULL: not a marker, or out of memory. */
 static const char **marker_texts(const char *bytes, size_t size, size_t *count)
 {
     *count = 0;
@@ -376,7 +378,7 @@ static enum status foreign(struct error *err, const char *target, const char *na
                      path_for_message(entry, sizeof entry, name), why);
 }
 
-/* One folder of an earlier tree, or with folder "" its root: whether all of it is clpipe's. */
+/* Whether everything in a folder of an earlier tree (folder "": its root) is clpipe's. */
 static enum status check_folder(const char *target, const char *folder, const char **texts,
                                 size_t count, struct error *err)
 {
@@ -427,7 +429,7 @@ static bool is_empty(DIR *stream)
     return true;
 }
 
-/* Whether the target is new, empty, or a tree that may be replaced. */
+/* Checks that the target is new, empty, or a tree that may be replaced. */
 static enum status check_target(struct tree *tree, struct error *err)
 {
     const char *target = tree->target;
@@ -436,7 +438,7 @@ static enum status check_target(struct tree *tree, struct error *err)
     tree->replaces = false;
     path_for_message(shown, sizeof shown, target);
     if (lstat(target, &st) != 0)
-        return STATUS_OK; /* new; what else is wrong, mkdir says */
+        return STATUS_OK; /* new; mkdir reports other errors */
     if (!S_ISDIR(st.st_mode))
         return error_set(err, STATUS_FAILED, "%s exists and is not a directory: name another",
                          shown);
@@ -468,7 +470,7 @@ static enum status check_target(struct tree *tree, struct error *err)
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
-/* Where the folders will be, without symbolic links. */
+/* The final path of the folders, without symbolic links. */
 static enum status find_place(struct tree *tree, struct error *err)
 {
     const char *slash = strrchr(tree->target, '/');
@@ -521,7 +523,7 @@ static enum status begin(struct tree *tree, struct error *err)
         tree->temporary[0] = 0;
         return status;
     }
-    /* Where there are no locks nobody takes it for abandoned either. */
+    /* Without locks, no other process removes it as abandoned, either. */
     tree->root = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree->root < 0)
         return trouble(err, errno, "open", target);
@@ -630,18 +632,18 @@ static enum status write_tree(struct tree *tree, struct tree_counts *counts, str
     return status == STATUS_OK ? closed : status;
 }
 
-/* Gives the tree its name. An earlier one is looked at again, because much time may have passed. */
+/* Renames the tree. Checks an earlier one again, since much time may have passed. */
 static enum status take_name(struct tree *tree, struct error *err)
 {
     enum status status = check_target(tree, err);
     if (status != STATUS_OK)
         return status;
-    /* What was DIR is then `temporary`, which end() removes. */
+    /* The old DIR then has the temporary name; end() removes it. */
     if (tree->replaces &&
         renameat2(AT_FDCWD, tree->temporary, AT_FDCWD, tree->target, RENAME_EXCHANGE) == 0)
         return STATUS_OK;
     if (tree->replaces)
-        output_directory_remove(tree->target); /* the file system cannot exchange */
+        output_directory_remove(tree->target); /* the file system cannot exchange names */
     if (rename(tree->temporary, tree->target) != 0)
         return trouble(err, errno, "rename", tree->target);
     tree->temporary[0] = 0;

@@ -1,4 +1,4 @@
-/* ingest_options.c: the tables of what ingest and run can be told. */
+/* ingest_options.c: tables of the options of ingest and run. */
 #include "cli/ingest_options.h"
 
 #define OWN struct image_options

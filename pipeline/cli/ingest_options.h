@@ -1,11 +1,11 @@
-/* ingest_options.h: options of the commands that read images: ingest and run, and of parts of it codebook and
- * list. */
+/* ingest_options.h: options of the commands that read images: ingest and run; codebook and list have some of
+ * them. */
 #ifndef CLPIPE_CLI_INGEST_OPTIONS_H
 #define CLPIPE_CLI_INGEST_OPTIONS_H
 
 #include "cli/option_rows.h"
 
-/* What is taken of the sources. */
+/* Which files of the sources are read. */
 struct walk_given {
     struct text_list include, exclude;
     bool follow_symlinks, archives, hidden;
@@ -42,7 +42,7 @@ extern const struct option image_rows[], ingest_rows[], tuning_rows[];
 #define GROUP_INGEST "Features and updates", ingest_rows
 #define GROUP_TUNING "Tuning and tests (affect speed, never results)", tuning_rows
 
-/* Of a struct with a member `walk`. */
+/* For structs with a member `walk`. */
 #define WALK_ROWS                                                                                  \
     FLAG("follow-symlinks", walk.follow_symlinks, "follow symbolic links to directories"),         \
         FLAG("archives", walk.archives,                                                            \

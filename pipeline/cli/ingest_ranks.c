@@ -1,12 +1,12 @@
-/* ingest_ranks.c: what the ranks of one ingest say to each other.
+/* ingest_ranks.c: communication of the ranks of one ingest.
  *
  *   rank 0   walk ──> shares ──> part 0 ──────────────┬──> OUT.h5
  *                       └──> rank 1   part 1 ─────────┤
  *                       └──> rank 2   part 2 ─────────┘
  *
  * All calls of MPI are made by the thread that called main. While another thread walks, and while images
- * are decoded, it shows the progress, ten times a second, and looks then whether another rank has failed
- * or wants to stop. */
+ * are decoded, it shows progress ten times a second and checks whether another rank has failed or wants
+ * to stop. */
 #include "cli/ingest_ranks.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,7 +52,7 @@ static enum status name_parts(struct ingest_ranks *ranks, const char *target, st
     return STATUS_OK;
 }
 
-/* Work of another number of ranks is of no use to this one. */
+/* Work of a different number of ranks cannot be used. */
 static void tell_of_others(const char *parts, uint32_t size)
 {
     DIR *directory = opendir(parts);
@@ -73,7 +73,7 @@ static void tell_of_others(const char *parts, uint32_t size)
         closedir(directory);
 }
 
-/* By rank 0. */
+/* Called by rank 0. */
 static enum status look_at_output(const struct ingest_ranks *ranks, const char *target,
                                   struct error *err)
 {
@@ -129,7 +129,7 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
     if (status == STATUS_OK)
         out->own.image.common.output = out->path[out->comm->rank];
     free(target);
-    /* The directory is there. */
+    /* The directory exists. */
     return status == STATUS_OK ? comm_processes_meet(out->comm, err) : status;
 }
 
@@ -211,8 +211,8 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
-/* walk_open in a thread: a list may come slowly from a pipe, and the other ranks may want to stop
- * meanwhile. */
+/* Runs walk_open in a thread: a list may arrive slowly through a pipe, and other ranks may want to
+ * stop meanwhile. */
 static enum status walk_apart(struct walk **out, const struct walk_config *config,
                               struct error *err)
 {
@@ -253,7 +253,7 @@ static enum status give(void *context, const void *data, size_t bytes, struct er
     return comm_processes_give(giving->comm, giving->to, data, bytes, err);
 }
 
-/* Each of the others gets its share, or hears that there will be none. */
+/* Sends each of the other ranks its share, or the message that there is none. */
 static enum status give_shares(struct walk *walk, struct comm *comm, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -329,7 +329,7 @@ static enum status sum(void *context, int64_t *values, size_t count, struct erro
     return comm_sum(ranks->comm, values, values, count, err);
 }
 
-/* By a rank that has not come to it: the last number tells the others. */
+/* Called by a rank that fails before the sum; the last number tells the others. */
 static enum status sum_nothing(struct ingest_ranks *ranks, struct error *err)
 {
     const size_t count = ranks->sums;
@@ -361,10 +361,10 @@ void ingest_ranks_configure(struct ingest_config *config, struct ingest_ranks *r
 
 /* --- the whole ------------------------------------------------------------------------------- */
 
-/* What a rank's ingest has come to. */
+/* The outcome of a rank's ingest. */
 struct outcome {
     enum status status;
-    struct ingest_report report; /* names of stages are those of the rank's own memory */
+    struct ingest_report report; /* pointers to names are valid only in the rank's own memory */
 };
 
 static void add_report(struct ingest_report *sum, const struct outcome *outcome)
@@ -486,8 +486,8 @@ enum status ingest_ranks_merge(struct ingest_report *report, struct ingest_ranks
         return gathered;
     }
     add_reports(report, all, comm->size);
-    /* Those that were through before the stop have come to STATUS_OK; a failure of --strict tells more
-     * than the stop that it was for the others. */
+    /* Ranks that finished before the stop have STATUS_OK; a failure under --strict is more informative
+     * than the stop that it caused in the others. */
     for (uint32_t i = 0; i < comm->size; i++)
         if (all[i].status == STATUS_PARTIAL || (status == STATUS_OK && all[i].status != STATUS_OK))
             status = error_set(err, all[i].status, "interrupted");

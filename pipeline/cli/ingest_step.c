@@ -1,4 +1,4 @@
-/* ingest_step.c: options into a configuration of the pipeline. */
+/* ingest_step.c: turns options into a configuration of the pipeline. */
 #include "cli/ingest_step.h"
 #include "base/cpus.h"
 #include "base/json.h"
@@ -28,8 +28,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A missing source is a mistyped command line, found before a device is woken up. What else may be
- * wrong with one, the walk says. */
+/* A missing source is probably a typing mistake, so it is reported before devices are opened. The
+ * walk reports other problems. */
 enum status ingest_look_for_sources(const struct options *options, struct error *err)
 {
     bool standard_input = false;
@@ -66,7 +66,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_open_object(&json, NULL);
     json_open_array(&json, "features");
     for (unsigned i = 0; i < features->count; i++) {
-        /* Without the digests of codebooks: what was asked for. */
+        /* The specifications as given, without digests of codebooks. */
         const struct feature *feature = &features->feature[i];
         char asked[sizeof feature->spec], text[sizeof feature->name + sizeof asked];
         codebooks_spec_asked(asked, sizeof asked, feature->spec);
@@ -83,8 +83,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* What `option` adds is for all images: all sources are walked, so they must be there, unless
- * `optional`. */
+/* `option` concerns all images, so all sources are walked and must exist, unless `optional`. */
 static enum status walk_all(struct ingest_plan *plan, const char *option, bool optional,
                             struct error *err)
 {
@@ -118,7 +117,7 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
     return STATUS_OK;
 }
 
-/* The limit that the file was made with: what it has stays, whatever the limit of a further run. */
+/* The file's own limit: its contents stay, whatever the limit of a later run. */
 static uint64_t stored_limit(const struct takeover *t, const struct options *options)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
@@ -139,7 +138,7 @@ static bool learns(const struct feature_set *features, const struct options *opt
     return false;
 }
 
-/* Whether the file has the features of that preset; NULL: there is none. */
+/* Whether the file has the features of that preset (NULL: no preset). */
 static bool has_preset(const struct takeover *t, const struct preset *preset)
 {
     char name[32] = "";
@@ -148,7 +147,7 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
     return t->file && preset && strcmp(name, preset->name) == 0;
 }
 
-/* Whether --quality asks for a feature that is not there. */
+/* Whether --quality adds a feature that the file lacks. */
 static bool lacks_quality(const struct takeover *t, const struct options *options)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
@@ -170,7 +169,7 @@ static enum status check_quality(const struct feature_set *features,
     return STATUS_OK;
 }
 
-/* The features of the file to be, of SPECs or of the preset that *out is set to, and how they are
+/* The features of the new file, from SPECs or from the preset (set in *out), and how they are
  * joined. */
 static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
                                    const struct options *options, struct error *err)
@@ -219,7 +218,7 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
                                                        : error_memory(err, 1024, "the preset");
 }
 
-/* The features of few images. */
+/* The features for collections of few images. */
 static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
                             const struct options *options, struct error *err)
 {
@@ -277,7 +276,7 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
                         : plan->redo ? "--retrain"
                                      : "--add-codes",
                         false, err);
-    /* What a shard is depends on all sources. */
+    /* The share of a shard depends on all sources. */
     if (t->share.count > 0)
         return walk_all(plan, "a shard", false, err);
     if (t->options.sidecar)
@@ -435,7 +434,7 @@ struct walk_options ingest_walk_options(const struct options *options,
                                  .hidden = given->hidden};
 }
 
-/* With the sources and the share of the file to be. */
+/* Of the file to be written, with its sources and its share. */
 static struct walk_options walk_of(const struct takeover *t)
 {
     const struct image_options *image = &t->options.image;
@@ -475,8 +474,8 @@ void ingest_tell_passed(struct walk_passed passed)
                     format_number_of(number, sizeof number, passed.repeated, "repetition"));
 }
 
-/* What only the number of files decides: too many clusters are asked for, or features that learn of a file
- * that began with too few images for them. */
+/* Checks that need the number of files: too many clusters, or learned features for a file that began with
+ * too few images. */
 static enum status check_count(void *context, uint64_t files, struct error *err)
 {
     const struct ingest_plan *plan = context;

@@ -10,7 +10,7 @@
 
 struct ingest_ranks;
 
-/* What is looked at before a device is needed: feature specs, sources, output. */
+/* Checked before a device is needed: feature specs, sources, output. */
 struct ingest_plan {
     enum histogram_variant variant;
     struct feature_set features;
@@ -18,12 +18,12 @@ struct ingest_plan {
     char *preset;     /* how the features are joined, or NULL */
     bool has_few;
     struct ingest_few few;        /* of a preset that learns; it owns its texts */
-    char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
-    const char *remade;           /* a clustering that is made anew afterwards, or NULL */
-    uint64_t most_clusters;       /* that are asked for; 0: none */
-    bool keeps_few;  /* a preset is asked for, and the file has the features of few images */
-    bool thumbnails; /* of a new file, where they are not asked for */
-    bool redo;       /* features are added, or learned anew: every image is decoded again */
+    char first[FEATURE_NAME_MAX]; /* the first feature of the command line, else of the file */
+    const char *remade;           /* a clustering that will be recomputed afterwards, or NULL */
+    uint64_t most_clusters;       /* as requested; 0: none */
+    bool keeps_few;  /* a preset is requested, but the file has the features for few images */
+    bool thumbnails; /* of a new file, if not requested */
+    bool redo;       /* features are added or relearned: every image is decoded again */
     struct takeover takeover;
 };
 
@@ -32,30 +32,29 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
 /* Frees what it holds; after a failed ingest_plan_open, too. */
 void ingest_plan_close(struct ingest_plan *plan);
 
-/* --isolate: starts what decodes; to be called before there are threads, with the options of the
- * plan. *out is NULL without it. */
+/* Starts the decoder processes of --isolate with the options of the plan; *out is NULL without it.
+ * Call it before other threads start. */
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
 
-/* Runs, with others where there are `ranks`; returns what ingest_run returns. */
+/* Runs the ingest, together with the other ranks if `ranks` is set; returns like ingest_run. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct isolate *isolate, struct ingest_ranks *ranks, struct error *err);
 
-/* Learns codebooks alone from so many images, as the options of the images say: codebook_job_run. */
+/* Learns codebooks from at most `pictures` images: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, const struct feature_set *given, uint32_t sample,
                          const struct options *options, struct isolate *isolate, struct error *err);
 
-/* Sources that are not there are a mistyped command line. What else may be wrong with one, the walk
- * says. */
+/* STATUS_USAGE: a source does not exist. The walk reports other problems. */
 enum status ingest_look_for_sources(const struct options *options, struct error *err);
-/* The operands as sources, and how they are walked. */
+/* Sets the sources and the options of the walk from the command line. */
 struct walk_options ingest_walk_options(const struct options *options,
                                         const struct walk_given *given);
-/* Notices of what a walk has passed over. */
+/* Prints notices of what a walk has skipped. */
 void ingest_tell_passed(struct walk_passed passed);
 
-/* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
- * one, than --allow-failures allows. */
+/* The exit code of a completed ingest: 1 if more files failed, in this run or an earlier one, than
+ * --allow-failures permits. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c: which command, and what its outcome means to the caller. */
+/* main.c: finds the command, runs it, and reports its outcome. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -40,7 +40,7 @@ static bool wants_help(int argc, char *const *argv)
     return false;
 }
 
-/* Once: there is no error any more then. */
+/* Once: clears the error. */
 static void tell(struct error *err)
 {
     log_status_line(NULL);
@@ -74,7 +74,7 @@ static enum status print_help(int argc, char *const *argv, struct error *err)
     return command ? usage_command(command, err) : unknown_command(argv[2], nearest, err);
 }
 
-/* Writes the report where --json says, and the trace. Returns what the command comes to then. */
+/* Writes the JSON report and the trace. Returns the final status. */
 static enum status call_end(const struct options *options, enum status status, struct error *err)
 {
     struct call *call = options->call;
@@ -111,9 +111,9 @@ static char *join_words(int argc, char *const *argv)
     return text;
 }
 
-/* Before the processes have joined each other: the first alone tells what is wrong with the command line.
- * What may be the trouble of this one alone, memory, ends it by a signal: mpiexec of MPICH would not end
- * the others, who wait for it, otherwise. */
+/* For errors before the processes have joined each other: only the first prints them. If a process is out
+ * of memory, which the others may not be, it ends by a signal, since MPICH's mpiexec would otherwise not
+ * end the others, which wait for it. */
 static void launch_misuse(const struct error *err)
 {
     if (err->native == ENOMEM && processes_told()) {
@@ -124,7 +124,7 @@ static void launch_misuse(const struct error *err)
         log_set_level(LOG_QUIET);
 }
 
-/* The others are silent, and end once the first has told it. */
+/* The others are silent and end after the first has printed the error. */
 static enum status refuse(const struct command *command, struct error *err)
 {
     error_set(err, STATUS_USAGE,
@@ -137,11 +137,11 @@ static enum status refuse(const struct command *command, struct error *err)
     return STATUS_USAGE;
 }
 
-/* For commands whose processes share the work, and ingests that merge their shards: joins the other
- * processes, where there are any, as options->processes. Where a command does not share its work, those
- * that a launcher has started are refused (STATUS_USAGE), unless a script stands between or with --mpi off. In all but
- * the first the options are those of a process that prints and writes nothing but errors of its own. Threads are
- * divided among the processes of this machine unless their number was given. Before other threads start. */
+/* For commands whose processes share the work, and ingests that merge their shards: joins the other processes, if
+ * any, as options->processes. Other commands are refused if a launcher has started them (STATUS_USAGE), except
+ * through a script or with --mpi off. In all processes but the first, the options are set to print and write
+ * nothing but their own errors. Threads are divided among the processes of this machine unless their number was
+ * given. Call it before other threads start. */
 static enum status launch_open(struct options *options, int argc, char *const *argv,
                                struct error *err)
 {
@@ -154,7 +154,7 @@ static enum status launch_open(struct options *options, int argc, char *const *a
     if (!options->merges_shards && !command->ranks_share)
         return STATUS_OK;
     char *words = join_words(argc, argv);
-    /* MPI's threads must not get them. */
+    /* MPI's threads must not receive the signals. */
     signals_block(&before);
     enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
     free(words);
@@ -164,7 +164,7 @@ static enum status launch_open(struct options *options, int argc, char *const *a
         return status;
     }
     if (!options->processes) {
-        /* Until the command waits for them, they end it. */
+        /* Until the command handles signals, they end the process. */
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         return STATUS_OK;
     }
@@ -183,8 +183,8 @@ static enum status launch_open(struct options *options, int argc, char *const *a
     return STATUS_OK;
 }
 
-/* Ends the command with the same status and error for all of them; only the first tells it, before
- * processes_close. */
+/* Ends the command with the same status and error in all processes; only the first prints it,
+ * before processes_close. */
 static enum status launch_finish(struct options *options, enum status status, struct error *err)
 {
     if (err->remedy == REMEDY_OTHER_WRITER && processes_started() &&
@@ -196,7 +196,7 @@ static enum status launch_finish(struct options *options, enum status status, st
     return status;
 }
 
-/* After the first has told the error of all, as processes_let_read. */
+/* After the first has printed the common error: processes_let_read. */
 static void launch_told(const struct options *options, enum status status)
 {
     if ((status == STATUS_FAILED || status == STATUS_USAGE) &&
@@ -206,10 +206,11 @@ static void launch_told(const struct options *options, enum status status)
 
 /* --- several files that a command takes as one ---------------------------------------------- */
 
-/* The files as merged, in a file without a name in $TMPDIR, which holds their paths and failures. */
+/* The files merged by reference, in an unnamed file in $TMPDIR, which holds their paths and
+ * failures. */
 struct joined_input {
-    int fd;        /* negative: there are not several */
-    char path[32]; /* by which it is opened */
+    int fd;        /* negative: there is at most one file */
+    char path[32]; /* the path to open it by */
     char names[300];
 };
 
@@ -235,7 +236,7 @@ static enum status open_unnamed(int *fd, struct error *err)
                                   path_for_message(shown, sizeof shown, directory));
 }
 
-/* The operands that are files to join: all, or those before a PICTURE. */
+/* The operands to join: all, or those before a PICTURE. */
 static enum status count_files(unsigned *count, const struct options *options, unsigned first,
                                struct error *err)
 {
@@ -253,9 +254,9 @@ static enum status count_files(unsigned *count, const struct options *options, u
                                          options->operand[first + (*count ? *count : 1)]));
 }
 
-/* Where a command that takes several INPUTs (command->joins) has got some, merges them; they are one
- * operand then. Errors are those of merge_files; STATUS_USAGE: not all are clpipe files, or the result
- * needs a file of its own. Close it also after a failure. */
+/* Merges the INPUTs of a command that accepts several (command->joins) and replaces them by one
+ * operand. Errors are those of merge_files; STATUS_USAGE: not all are clpipe files, or the result
+ * requires a separate file. Close it also after a failure. */
 static enum status joined_input_open(struct joined_input *out, struct options *options,
                                      struct error *err)
 {
@@ -294,7 +295,7 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
     return status;
 }
 
-/* A line that names the file without a name names the files instead. */
+/* Replaces the unnamed file in a message by the names of the files. */
 static void joined_input_close(struct joined_input *joined, struct error *err)
 {
     char line[sizeof err->sentence];
@@ -349,7 +350,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     progress_stage(&call.progress, "start");
     json_init(&call.json, false);
     call.json.failed = !options->json; /* drops everything */
-    bool reports = false;              /* --json names nothing that a report must not overwrite */
+    bool reports = false;              /* --json names no file that a report must not overwrite */
     status = launch_open(options, argc, argv, err);
     if (status == STATUS_OK) {
         status = report_check(options, err);
@@ -389,9 +390,8 @@ int main(int argc, char **argv)
     clock_process_start();
     process_repair();
 #ifdef __GLIBC__
-    /* What codecs free goes back to the system. Left to itself glibc raises both thresholds to the
-     * sizes that it meets and keeps dozens of megabytes for each decode thread, which no bound
-     * counts. */
+    /* Returns memory freed by codecs to the system. By default, glibc raises both thresholds to the
+     * sizes that it sees and keeps dozens of megabytes per decode thread outside every limit. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
 #endif

@@ -1,4 +1,4 @@
-/* option_rows.h: options that several commands have, for the tables of their options. */
+/* option_rows.h: rows of options shared by several commands, for their tables. */
 #ifndef CLPIPE_CLI_OPTION_ROWS_H
 #define CLPIPE_CLI_OPTION_ROWS_H
 

@@ -1,4 +1,4 @@
-/* option_tables.c: options that all commands have, or many. */
+/* option_tables.c: options of all or many commands. */
 #include "cli/option_rows.h"
 
 #define OWN struct options

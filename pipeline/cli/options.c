@@ -59,8 +59,8 @@ unsigned name_edits(const char *a, const char *b)
     return cost[n][m];
 }
 
-/* Keeps in *best the candidate nearest to `typed`, if it is near enough to have been meant: a third
- * of its letters may be wrong, and what was typed may be its beginning. */
+/* Keeps in *best the candidate nearest to `typed`, if near enough to be a suggestion: up to a third
+ * of its letters may be wrong, and `typed` may be its beginning. */
 static void consider(const char **best, unsigned *best_cost, const char *typed,
                      const char *candidate)
 {
@@ -117,7 +117,7 @@ static const struct option *find_letter(const struct command *command, char lett
     return NULL;
 }
 
-/* What other programs call our options, and what is said of them. */
+/* Options of other programs, and hints for them. */
 static const struct {
     const char *typed, *ours, *hint;
 } others[] = {{"jobs", "threads", "--threads"},
@@ -139,7 +139,7 @@ static const struct {
               {"r", "follow-symlinks", NULL},
               {"R", "follow-symlinks", NULL}};
 
-/* The hint for what was typed, or "". */
+/* The hint for an option as typed, or "". */
 static const char *hint_for(char *hint, size_t size, const struct command *command,
                             const char *typed, size_t length)
 {
@@ -198,7 +198,7 @@ static int choice_index(const char *words, const char *word)
     }
 }
 
-/* Extensions that say what is in a file, of what clpipe writes and of what it does not. */
+/* Extensions of known formats, those that clpipe writes and others. */
 static const char known_formats[] =
     "csv|tsv|tab|jsonl|ndjson|json|geojson|npy|npz|h5|parquet|feather|arrow|orc|avro|xls|xlsx|xlsm|"
     "ods|sqlite|sqlite3|db|duckdb|pkl|pickle|pt|safetensors|mat|rds|dta|sav|xml|yaml|yml|toml|html|"
@@ -286,7 +286,7 @@ static enum status set_value(struct options *options, const struct option *row, 
     if (!text[0])
         return misuse(err, command, "%s has an empty value", typed);
     switch (row->type) {
-    case OPTION_FLAG: /* whatever the text is */
+    case OPTION_FLAG: /* accepts any text */
         *(bool *)place = true;
         return STATUS_OK;
     case OPTION_TEXT:
@@ -421,7 +421,7 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
 #define DIGITS_MAX 9
 
 struct name_range {
-    const char *open, *behind; /* the '{', and behind the '}' */
+    const char *open, *behind; /* the '{', and the place after the '}' */
     unsigned first, last;
     int width;
 };
@@ -475,7 +475,7 @@ static enum status add_name(struct expansion *expansion, char *name, struct erro
     return STATUS_OK;
 }
 
-/* Adds what the name stands for. */
+/* Adds the names that a range stands for. */
 static enum status expand_name(struct expansion *expansion, const char *name, struct error *err)
 {
     struct name_range name_range;
@@ -643,7 +643,7 @@ static enum status take_shard(struct options *out, struct error *err)
     return STATUS_OK;
 }
 
-/* Everything as it is where nothing is given. */
+/* Sets all options to their defaults. */
 static void set_initial(struct options *out)
 {
     const struct option_group *group;
@@ -654,7 +654,7 @@ static void set_initial(struct options *out)
                 continue;
             if (row->type == OPTION_CHOICE)
                 *(int *)((char *)out + row->at) = -1;
-            /* A list's default holds only while nothing was given: its reader applies it. */
+            /* A list's default applies only if the list is empty, so its reader applies it. */
             if (row->initial && row->type != OPTION_LIST) {
                 enum status status = set_value(out, row, row->name, row->initial, NULL);
                 assert(status == STATUS_OK);
@@ -726,7 +726,7 @@ enum status options_check_output(const struct options *options, const char *opti
     struct output *claim;
     struct stat st, input;
     char shown[256];
-    /* Until the process ends; what prevents it is told where the file is written. */
+    /* Held until the process ends; a failure is reported when the file is written. */
     if (path)
         output_claim(&claim, path, NULL, NULL, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))

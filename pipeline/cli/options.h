@@ -1,5 +1,5 @@
 /* options.h: the command line. One table of option rows feeds the parser, the help texts and the
- * defaults, so that none of them can say something else than the others.
+ * defaults, so that they cannot contradict each other.
  *
  * GNU style: --opt=value, --opt value, -o value, -ovalue, -qv, options and operands in any order,
  * "--" ends the options. An option given twice: the last one counts, unless it is a list. */
@@ -42,15 +42,15 @@ enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
 
 #define OPTIONS_MAX_GIVEN 64
 
-/* What a command was told; texts are the caller's argv. Each command has a struct of its own options that
- * begins with this one: struct options *, cast, is a pointer to it. A choice is the index of the word in its
- * row, -1 for one that was not given and has no default. */
+/* The parsed command line; texts point into the caller's argv. Each command has a struct of its own options
+ * that begins with this one: struct options *, cast, is a pointer to it. A choice is the index of the word
+ * in its row, -1 for one that was not given and has no default. */
 struct options {
     const struct command *command;
     struct call *call; /* call.h */
     const char **operand;
     unsigned operand_count;
-    char **made_operand; /* those of `operand` that ranges of SOURCEs gave */
+    char **made_operand; /* those of `operand` expanded from ranges of SOURCEs */
     unsigned made_count;
     char *command_line; /* as typed, quoted for a shell, UTF-8 */
     const struct option *given[OPTIONS_MAX_GIVEN];
@@ -62,26 +62,26 @@ struct options {
     int progress;
     bool quiet, verbose;
     int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
-    struct processes *processes; /* set by launch.h; NULL: this one alone */
+    struct processes *processes; /* set by launch_open; NULL: this process alone */
 
-    /* commands that have them: what all treat alike */
+    /* common options that only some commands have */
     const char *output, *paths;
     bool force, dry_run, drop_references;
     double max_time;
     const char *shard;       /* as given */
-    struct list_share share; /* what it asks for; count 0: everything */
+    struct list_share share; /* the share requested; count 0: everything */
     char *made_output;       /* `output`, if {shard} in it was replaced */
-    bool merges_shards;      /* ingest --shard mpi without {shard}: `output` is of all ranks */
+    bool merges_shards;      /* ingest --shard mpi without {shard}: all ranks share `output` */
 };
 
 enum option_type {
     OPTION_FLAG,    /* bool */
     OPTION_TEXT,    /* const char *, not empty */
-    OPTION_OUTPUT,  /* the same: a file to write, in the format that `value` has as its extension */
+    OPTION_OUTPUT,  /* the same: a file to write, in the format whose extension is `value` */
     OPTION_LIST,    /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
-    OPTION_MAYBE,   /* the same as a number; the value may be left out, and is 0 then */
+    OPTION_MAYBE,   /* the same as a number; without a value 0 */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
     OPTION_SECONDS, /* double */
     OPTION_EVERY,   /* the same; without a value that is a time, the initial one */
@@ -95,9 +95,9 @@ struct option {
     char letter;      /* 0: none */
     enum option_type type;
     size_t at;           /* in the command's struct */
-    const char *value;   /* the value's name in help; of a choice its words, "a|b|c" */
-    const char *initial; /* the default, as it would be typed; NULL: none */
-    const char *note;    /* how help tells a default that depends; NULL: initial is shown */
+    const char *value;   /* the value's name in help; for a choice its words, "a|b|c" */
+    const char *initial; /* the default, as typed; NULL: none */
+    const char *note;    /* help text of a default that is not constant; NULL: `initial` is shown */
     uint64_t min, max;   /* OPTION_NUMBER; max 0: no bound */
     const char *help;
 };
@@ -121,27 +121,28 @@ struct command {
     const char *arguments;    /* "SOURCE... -o F.h5 [OPTIONS]" */
     const char *summary;      /* one line for the list of commands */
     const char *about;        /* paragraphs of the command's own help, a line each */
-    const char *examples;     /* lines, or NULL */
+    const char *examples;     /* lines of examples, or NULL */
     const char *operand_name; /* "SOURCE" */
     unsigned min_operands, max_operands;
-    /* From this operand on (counted from 1; 0: none) several clpipe files are taken as one: all
-     * operands, or those before the first that is none; with a result that needs a file of its own. */
+    /* From this operand on (counted from 1; 0: none), several clpipe files are joined as one: all
+     * operands, or those before the first that is not a clpipe file. The result then requires a
+     * separate file. */
     unsigned char joins;
     bool joins_first, joins_output;
-    bool computes; /* uses a device: --device and its like have an effect */
-    bool threads;  /* of these only --threads has */
-    /* Several processes that a launcher has started: share the work, or may each do what they are for.
-     * Else they would do the same work several times, and are refused. */
+    bool computes; /* uses a device: --device and similar options have an effect */
+    bool threads;  /* of these, only --threads has an effect */
+    /* Whether processes started by a launcher share the work, or may work independently. Otherwise
+     * they are refused, since each would do all of the work. */
     bool ranks_share, ranks_apart;
     bool ranks_merge; /* with --shard mpi, the launcher's ranks make one output */
-    const struct option_group group[OPTION_GROUPS]; /* its own; behind them rows are NULL */
-    size_t size; /* of its struct; 0: it has none but struct options */
+    const struct option_group group[OPTION_GROUPS]; /* its own; NULL after the last */
+    size_t size;                                    /* size of its struct; 0: only struct options */
     enum status (*run)(const struct options *options, struct error *err);
 };
 
 /* All commands, ended by NULL. */
 extern const struct command *const commands[];
-/* Groups that every command takes. */
+/* Groups of options common to all commands. */
 extern const struct option_group group_general, group_compute;
 
 /* The row of a command's option by its long name, or NULL. */
@@ -151,59 +152,60 @@ const struct option *option_find(const struct command *command, const char *name
  * the option, says what is wrong and points to the help. */
 enum status options_parse(struct options **out, const struct command *command, int argc,
                           char *const *argv, struct error *err);
-/* Frees what options_parse allocated, after a failed one, too, and sets *options to NULL. */
+/* Frees what options_parse has allocated, even if it failed, and sets *options to NULL. */
 void options_close(struct options **options);
 
-/* Where the option with this long name has its value, of the type of its row; NULL: the command has none. */
+/* The value of the option with this long name, of the type given by its row; NULL: the command has no such
+ * option. */
 const void *option_at(const struct options *options, const char *name);
 
 /* True if the option with this long name stood on the command line. */
 bool options_given(const struct options *options, const char *name);
 
-/* Sets an option by a text, which outlives the options; a flag is on then. It does not count as given. */
+/* Sets an option from a text, which must outlive the options; sets a flag. The option does not count as
+ * given. */
 enum status option_set(struct options *options, const struct option *row, const char *text,
                        struct error *err);
 
-/* Takes `text`, which outlives the options, for an option as if it were given, unless it was. False: it
- * was, or the option has no such value. */
+/* Sets an option that was not given from `text`, which must outlive the options, as if it had been
+ * given. False: it was given, or `text` is not a valid value. */
 bool options_take(struct options *options, const char *name, const char *text);
 
-/* True if --json - : standard output belongs to the JSON. */
+/* True with --json -: standard output is reserved for the JSON. */
 bool json_owns_stdout(const struct options *options);
 
-/* The word that a choice stands for, into buffer of at least 32 bytes; returns buffer. */
+/* Copies the word of a choice to `buffer`, of at least 32 bytes; returns buffer. */
 const char *option_choice(char *buffer, size_t size, const struct options *options,
                           const char *name);
 
-/* STATUS_USAGE with a sentence that ends in "; see clpipe COMMAND --help". */
+/* Returns STATUS_USAGE with a sentence that ends in "; see clpipe COMMAND --help". */
 enum status misuse(struct error *err, const struct command *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
+/* The number of edits (insert, remove, replace, swap neighbours) that turn a into b. */
 unsigned name_edits(const char *a, const char *b);
 
-/* The command of that name, or NULL; *nearest is one that may have been meant, or NULL. */
+/* The command of that name, or NULL; *nearest: a suggestion, or NULL. */
 const struct command *command_find(const char *name, const char **nearest);
 
-/* The file that `option` names may be written: an existing one is replaced only with --force, and the
- * command's input, its first operand, never; an empty one is nobody's work. From now on it must stay as
- * it is until it is written (output_claim). path NULL: no file.
- * STATUS_USAGE: it is the input. STATUS_FAILED: it exists. */
+/* Checks that the file named by `option` may be written. An existing one may be replaced only with
+ * --force or if it is empty, and never if it is the command's input (its first operand). From now on it
+ * must stay unchanged until it is written (output_claim). path NULL: no file. STATUS_USAGE: it is the
+ * input. STATUS_FAILED: it exists. */
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);
 
-/* Before a command that has --drop-references writes `path` anew (NULL: none): STATUS_USAGE where other
- * programs have added what cannot be carried (result/foreign.h). What is wrong with the file otherwise, the
- * command says. */
+/* Call it before a command with --drop-references rewrites `path` (NULL: no file). STATUS_USAGE: other
+ * programs have added objects that cannot be carried (result/foreign.h). The command reports other problems
+ * of the file. */
 enum status carried_check(const struct options *options, const char *path, struct error *err);
 
-/* Whether a file of that name can be what an option of type OPTION_OUTPUT writes: not where its
- * extension is that of another format. */
+/* Whether an option of type OPTION_OUTPUT may write a file of that name: not if it has the
+ * extension of another format. */
 bool option_fits_name(const struct option *row, const char *path);
 
-/* The format of the table that a command writes: that of --format, else the one that the extension of
- * `output` (NULL: none) names, else `usual`. STATUS_USAGE: the extension is of a format that the
- * command does not write. */
+/* The format of a command's table: that of --format, else of the extension of `output` (NULL: none),
+ * else `usual`. STATUS_USAGE: the command does not write the extension's format. */
 enum status options_table_format(int *format, const struct options *options, const char *output,
                                  int usual, struct error *err);
 

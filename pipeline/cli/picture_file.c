@@ -13,7 +13,7 @@
 
 #define BMP_HEADER 54u
 
-/* Behind the opened file. A failure is told in *failure. */
+/* Decodes an opened file; stores a failure in *failure. */
 static enum status decode_all(struct picture_file *out, struct decode *decode,
                               const struct blob *blob, const char *path, struct failure *failure,
                               struct error *err)

@@ -1,8 +1,8 @@
 /* progress.c: the live line and its plain substitute.
  *
  * Rates are smoothed over about RATE_SECONDS, so that the time left follows the disk and not the
- * first second; time left is reckoned by bytes, because decoding time follows them more closely
- * than the number of files. */
+ * first second; the time left is estimated from bytes, since decoding time depends on them more
+ * than on the number of files. */
 #include "cli/progress.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,14 +23,14 @@
 #define LIVE_SECONDS  0.1
 #define PARTS         7
 
-/* Kernels are compiled, and nothing has come of them yet: some drivers go on compiling when a kernel is
- * launched for the first time. */
+/* Kernels were compiled, but none has finished yet: some drivers continue compiling when a kernel is
+ * first launched. */
 static atomic_bool compiling;
 static atomic_bool live; /* a live line is shown */
 
 static const char compiling_text[] = "compiling kernels (first run on this device)";
 
-/* On the thread that compiles. */
+/* Called on the thread that compiles. */
 static void begin_compiling(const char *name)
 {
     (void)name;
@@ -38,7 +38,7 @@ static void begin_compiling(const char *name)
         log_status_line(compiling_text);
 }
 
-/* One word for what a step begins and its reports go on with. */
+/* Maps a step and the phase that follows it to one name of a stage. */
 static const char *stage_of(const char *text)
 {
     if (strncmp(text, "k-means: ", 9) == 0)
@@ -93,7 +93,7 @@ static unsigned terminal_columns(void)
     return 80;
 }
 
-/* Shows the parts that fit: all in order, but those of the highest rank fall away first. */
+/* Shows the parts that fit, in order; those of the highest rank are dropped first. */
 struct part {
     char text[96];
     unsigned rank;
@@ -151,7 +151,7 @@ static void plain_line(const struct progress *progress, const char *text)
         write_all(STDERR_FILENO, line, (size_t)length, "standard error", NULL);
 }
 
-/* The last part is free for what concerns every line. */
+/* The last part is reserved for information that belongs on every line. */
 static void show_parts(const struct progress *progress, struct part part[PARTS])
 {
     char line[600];
@@ -166,7 +166,7 @@ static void show_parts(const struct progress *progress, struct part part[PARTS])
         plain_line(progress, line);
 }
 
-/* True if the plain form is due: after a while, or at a tenth of the way. */
+/* True if a plain line is due: after some time, or after a tenth of the work. */
 static bool plain_due(struct progress *progress, double seconds, double fraction)
 {
     uint64_t tenth = (uint64_t)(fraction * 10);
@@ -235,7 +235,7 @@ void progress_ingest(void *context, const struct ingest_progress *report)
     format_count(total, sizeof total, report->total);
     struct part part[PARTS] = {{{0}, 0}};
     if (!report->total) {
-        /* Walking: nobody knows yet how much there is. */
+        /* While walking, the total is unknown. */
         snprintf(part[0].text, sizeof part[0].text, "%s: %s%s", report->phase, done,
                  strcmp(report->phase, "walking") == 0 ? " files" : "");
     } else {
@@ -308,7 +308,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     double passed = (double)(clock_now() - progress->step_start) * 1e-9;
     if (progress->plain && !plain_due(progress, passed, 0))
         return;
-    /* Iterations may be shorter than an eye can follow. */
+    /* Iterations may be too short to see. */
     if (progress->live && iteration > 1 && passed - progress->shown_seconds < LIVE_SECONDS)
         return;
     progress->shown_seconds = passed;
@@ -339,7 +339,7 @@ void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
 {
     struct progress *progress = context;
     snprintf(progress->sweep, sizeof progress->sweep, "k = %u (%u of %u), ", k, done + 1, count);
-    /* Each k may be too short for a line on its iterations. */
+    /* Each k may take too little time for a line about its iterations. */
     const int64_t now = clock_now();
     const double pause = progress->forced ? 1 : PLAIN_SECONDS;
     if (done == 0)

@@ -1,5 +1,5 @@
-/* remedy.c: what helps against an error of the run or a failure of a file, in the words of the
- * command line; the library below knows no option. */
+/* remedy.c: advice on errors and failed files, in terms of the command line; the layers below know
+ * no options. */
 #include "cli/remedy.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* remedy.h: what the command line offers against an error of the library. */
+/* remedy.h: advice on errors, in terms of the command line. */
 #ifndef CLPIPE_CLI_REMEDY_H
 #define CLPIPE_CLI_REMEDY_H
 
@@ -8,7 +8,7 @@
 /* Appends the advice for err->remedy, in terms of options, to err->sentence. */
 void remedy_append(struct error *err);
 
-/* A sentence on what such a failure of a file means and what can be done; not of REASON_NONE. */
+/* A sentence on the meaning of a file's failure and what to do about it; not for REASON_NONE. */
 const char *remedy_of_reason(enum reason reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* report_json.c: --json and the care for what it could overwrite. */
+/* report_json.c: --json, and checks of what it could overwrite. */
 #include "cli/report_json.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file of an operand: of @LIST the list, of FILE.h5:/dataset the file. */
+/* The file of an operand: for @LIST the list, for FILE.h5:/dataset the file. */
 static bool same_file(const struct stat *st, const char *operand)
 {
     struct stat other;
@@ -63,10 +63,10 @@ enum status report_check(const struct options *options, struct error *err)
     return status;
 }
 
-/* Something has been written where --json says. */
+/* The JSON has been written. */
 static bool written;
 
-/* What a run that was refused would have removed. */
+/* The images that a refused run would have removed. */
 static uint64_t refused[LOSSES];
 
 void report_refused(const uint64_t removed[LOSSES])
@@ -102,7 +102,7 @@ struct json *report_open(const struct options *options)
     return &options->call->json;
 }
 
-/* The time since the process began, by stages, the rest last. */
+/* The time since the process began, by stage, "other" last. */
 static void json_wall(struct json *json, const struct stages *stages)
 {
     double sum = 0;
@@ -160,7 +160,7 @@ void report_failure(const struct options *options, struct error *err)
     json_open_object(&json, NULL);
     json_error(&json, err);
     json_close_object(&json);
-    write_json(options, &json, NULL); /* what is told is the first error */
+    write_json(options, &json, NULL); /* the first error is reported */
     json_clear(&json);
 }
 

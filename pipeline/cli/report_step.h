@@ -8,19 +8,19 @@
 #include "cli/progress.h"
 #include "report/pages.h"
 
-/* What `-o` of report defaults to: "F-report" for F.h5; the caller frees it. */
+/* The default of report's -o: "F-report" for F.h5; the caller frees it. */
 enum status report_directory(char **directory, const char *file, struct error *err);
 
-/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. keep: a current report
- * is left as it is. link_originals: the pages link to the images. */
+/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. keep: do not rewrite a
+ * current report. link_originals: the pages link to the images. */
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
                         const char *name, bool keep, bool link_originals,
                         const struct options *options, struct error *err);
 
-/* The line that says what to open. */
+/* Prints the line that says what to open. */
 void report_open_line(const struct options *options, const char *directory);
 
-/* Members of the open object. */
+/* Writes members of the open object. */
 void report_pages(struct json *json, const struct pages_counts *counts, const char *directory);
 
 #endif

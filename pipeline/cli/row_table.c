@@ -1,4 +1,4 @@
-/* row_table.c: a field goes to the cells of a line, or to its object, and to the object of the report. */
+/* row_table.c: writes each field to a cell or an object of its line, and to the object of the report. */
 #include "cli/row_table.h"
 #include "base/decimal.h"
 #include "cli/report_json.h"
@@ -50,8 +50,8 @@ void table_end_row(struct table *table)
     json_clear(&table->line);
 }
 
-/* The next column: its name, whether it has a cell, before which a separator is written then, and the JSON
- * that it is a member of. */
+/* Moves to the next column: its name, whether it has a cell (then writes the separator), and the JSON for
+ * its member. */
 struct column {
     const char *name;
     bool cell;

@@ -1,4 +1,4 @@
-/* row_table.h: rows of named fields as CSV, TSV or JSON lines, and at once as objects of the report. */
+/* row_table.h: rows of named fields as CSV, TSV or JSON lines, and as objects of the report. */
 #ifndef CLPIPE_CLI_ROW_TABLE_H
 #define CLPIPE_CLI_ROW_TABLE_H
 
@@ -11,7 +11,7 @@ struct table {
     int format;               /* enum export_format; with FORMAT_NPY and -1 the sink gets nothing */
     struct json *report;      /* each row is an object of its open array; NULL: none */
     const char *const *names; /* of the columns, ended by NULL */
-    /* A bit for each column that is missing there. */
+    /* Bit i: column i is missing there. */
     uint32_t not_in_cells, not_in_report;
 
     char separator;
@@ -30,9 +30,9 @@ void table_text(struct table *table, const char *text);
 void table_int(struct table *table, int64_t value);
 void table_uint(struct table *table, uint64_t value);
 void table_bool(struct table *table, bool value);
-/* Where it is not finite: its name in cells, null in JSON. */
+/* If not finite: its name in cells, null in JSON. */
 void table_float(struct table *table, float value);
-/* Where it is not finite there is no value. */
+/* If not finite, there is no value. */
 void table_double(struct table *table, double value);
 void table_nothing(struct table *table);
 /* The values of the series: in JSON an array, else cells, each behind its separator. */

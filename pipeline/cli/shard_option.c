@@ -1,4 +1,4 @@
-/* shard_option.c: I/N, and what Slurm and launchers of MPI put into the environment. */
+/* shard_option.c: I/N, and the environment variables of Slurm and MPI launchers. */
 #include "cli/shard_option.h"
 
 #include "base/parse.h"

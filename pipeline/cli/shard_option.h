@@ -11,11 +11,12 @@
 
 #define SHARD_PLACE "{shard}"
 
-/* Fills index and count; STATUS_USAGE: what `text` asks for is not there, or makes no sense. */
+/* Fills index and count; STATUS_USAGE: `text` is invalid, or its launcher or array task is
+ * missing. */
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err);
 
-/* `name` with each "{shard}" replaced by the index, with as many digits as the last one has. Free it;
- * NULL: no memory. */
+/* `name` with each "{shard}" replaced by the index, with as many digits as the last index has. The
+ * caller frees it; NULL: no memory. */
 char *shard_option_name(const char *name, const struct list_share *share);
 
 #endif

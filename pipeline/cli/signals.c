@@ -1,7 +1,7 @@
 /* signals.c: a thread that waits for signals.
  *
- * They are blocked everywhere else, so that no handler matters: LLVM, inside the OpenCL runtimes of
- * CPUs, installs handlers of its own when it first compiles and swallows SIGUSR1 with one. */
+ * They are blocked in all other threads, so handlers do not matter: LLVM, in the OpenCL runtimes of
+ * CPUs, installs its own when it first compiles, one of which swallows SIGUSR1. */
 #include "cli/signals.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -55,10 +55,10 @@ static void *watch(void *unused)
             timed = false;
         stop_request(&stop, number == 0 ? STOP_TIME : STOP_SIGNAL);
         if (number == SIGINT && ++interrupts == 2) {
-            /* Not by the log, whose lock somebody may hold who is stuck. */
+            /* Not through the log, whose lock a stuck thread may hold. */
             static const char clean[] = "\r\033[K\033[?7h";
             ssize_t written = log_is_terminal() ? write(STDERR_FILENO, clean, sizeof clean - 1) : 0;
-            (void)written; /* there is nobody left to tell */
+            (void)written; /* errors cannot be reported any more */
             _exit(130);
         }
     }
@@ -108,7 +108,8 @@ void signals_install(double seconds)
     installed = true;
     sigemptyset(&waited);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        /* Started with a signal ignored (nohup, a background job of a script): it stays so. */
+        /* Signals that were ignored at the start (nohup, background jobs of scripts) stay
+         * ignored. */
         struct sigaction old;
         if (sigaction(asked[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaddset(&waited, asked[i]);

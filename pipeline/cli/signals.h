@@ -1,5 +1,5 @@
-/* signals.h: what the outside may say to a run: stop when convenient (SIGINT, SIGTERM, what batch systems
- * warn by: SIGUSR1, SIGUSR2 and SIGXCPU, or the end of --max-time), stop now (a second SIGINT). */
+/* signals.h: requests to stop a run: when convenient (SIGINT, SIGTERM, the warnings of batch systems
+ * SIGUSR1, SIGUSR2 and SIGXCPU, the end of --max-time), or now (a second SIGINT). */
 #ifndef CLPIPE_CLI_SIGNALS_H
 #define CLPIPE_CLI_SIGNALS_H
 
@@ -7,8 +7,8 @@
 #include "cli/options.h"
 #include <signal.h>
 
-/* Seconds after its start at which a process ends by itself: --max-time, else, in a job of Slurm, a little
- * before the job's end (SLURM_JOB_END_TIME), which is told. 0: never. */
+/* Seconds after its start at which the process stops by itself: --max-time, else, in a Slurm job, shortly
+ * before the job's end (SLURM_JOB_END_TIME), with a message. 0: never. */
 double signals_time_limit(const struct options *options);
 /* Whether that is a job's end. */
 bool signals_limit_is_job(void);
@@ -16,13 +16,13 @@ bool signals_limit_is_job(void);
 /* Blocks these signals in this thread, and in those that it starts. *before: what was blocked. */
 void signals_block(sigset_t *before);
 
-/* From now on the signals set *signals_stop(), as does the process reaching the age of
- * `seconds` (0: never); a second SIGINT ends the program with 130, leaving the terminal's line
- * clean. Commands that cannot stop half-way do not call this: there a signal does what it does by
- * default. Once, before other threads start. */
+/* From now on the signals set *signals_stop(), as does the process reaching the age of `seconds`
+ * (0: never); a second SIGINT ends the program with 130, leaving the terminal's line clean.
+ * Commands that cannot stop half-way do not call this, so signals have their default effect. Once,
+ * before other threads start. */
 void signals_install(double seconds);
 
-/* The word that stages look at. */
+/* The stop request that stages check. */
 struct stop *signals_stop(void);
 
 #endif

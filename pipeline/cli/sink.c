@@ -66,7 +66,7 @@ enum status sink_open(struct sink *out, const char *path, struct error *err)
     enum status status = STATUS_OK;
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        /* A pipe or a device takes what comes. */
+        /* Pipes and devices accept any output. */
         out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         out->opened = out->fd >= 0;
         char shown[256];

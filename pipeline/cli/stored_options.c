@@ -13,9 +13,9 @@ enum role {
 };
 
 static const struct stored_option {
-    const char *name; /* its key has _ in place of - */
+    const char *name; /* its key has _ instead of - */
     enum role role;
-    bool sparse; /* not stored where it is off, or the first of the words */
+    bool sparse; /* not stored if off or the first of its words */
 } rows[] = {{"alpha", SHAPES, false},
             {"icc", SHAPES, true},
             {"max-pixels", LIMITS, false},
@@ -45,7 +45,7 @@ static const char *key_of(char key[32], const struct stored_option *stored)
     return key;
 }
 
-/* No more digits than it needs. */
+/* The fewest digits needed. */
 static void real_text(char *text, size_t size, double value)
 {
     snprintf(text, size, "%.15g", value);
@@ -53,7 +53,7 @@ static void real_text(char *text, size_t size, double value)
         snprintf(text, size, "%.17g", value);
 }
 
-/* What an option that is no list is set to, as it would be typed. */
+/* The value of an option that is not a list, as typed. */
 static const char *text_of(char text[64], const struct options *options, const struct option *row)
 {
     const void *value = option_at(options, row->name);
@@ -130,7 +130,7 @@ enum status stored_take(struct options *options, const struct parameters *parame
             text = "on";
         else if (row->type != OPTION_LIST && row->type != OPTION_FLAG)
             text = stored_text(buffer, sizeof buffer, parameters, key);
-        /* What this program would not take stays as it is. */
+        /* Values that this version does not accept are left alone. */
         if (text)
             option_set(options, row, text, NULL);
         for (unsigned j = 0;

@@ -6,20 +6,21 @@
 #include "cli/options.h"
 #include "result/parameters.h"
 
-/* Members of the open object: how the options that choose files and shape values stand. */
+/* Writes the options that select files and affect values as members of the open object. */
 void stored_write(struct json *json, const struct options *options);
 
-/* Sets the options that were not given as the parameters have them; `shaping`: only those that shape values.
- * Texts are those of the parameters. STATUS_FAILED: no memory. */
+/* Sets the options that were not given from the parameters, which own the texts; `shaping`: only those that
+ * affect values. STATUS_FAILED: no memory. */
 enum status stored_take(struct options *options, const struct parameters *parameters, bool shaping,
                         struct error *err);
 
-/* The options that are given otherwise than the parameters have them: "--alpha is white there and black
- * here, ..."; "" without. But for limits on files that are raised: whether there are. Returns buffer. */
+/* Describes the options that differ from the parameters: "--alpha is white there and black here, ...";
+ * "" if there are none. Raised limits on files are left out; returns whether there are any. Returns
+ * buffer. */
 const char *stored_differences(char *buffer, size_t size, bool *raised,
                                const struct options *options, const struct parameters *parameters);
 
-/* A text or a number of the parameters as it would be typed, or NULL. */
+/* A text or number of the parameters, as typed, or NULL. */
 const char *stored_text(char *buffer, size_t size, const struct parameters *parameters,
                         const char *key);
 

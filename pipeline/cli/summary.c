@@ -1,4 +1,4 @@
-/* summary.c: the end of a run, for people. */
+/* summary.c: summaries of finished commands. */
 #include "cli/summary.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -29,12 +29,12 @@
 #define CLUSTERS_SHOWN 20
 #define WORDS_SHOWN    40 /* bytes of the words of a cluster, with a NUL */
 
-/* A text that grows; where memory is short, so is the summary. */
+/* A growing text; out of memory, the summary is truncated. */
 struct text {
     FILE *stream;
     char *bytes;
     size_t size;
-    int descriptor; /* standard output, or standard error where the JSON owns that */
+    int descriptor; /* standard output, or standard error if the JSON owns that */
     bool colour;
 };
 
@@ -101,7 +101,7 @@ static void line(struct text *text, const char *label, const char *format, ...)
     fputc('\n', text->stream);
 }
 
-/* How long the process has been at each stage. */
+/* The time spent in each stage. */
 static void wall_line(struct text *text, const struct options *options)
 {
     const struct stages *stages = &options->call->progress.stages;
@@ -180,7 +180,7 @@ static const char *what_to_change(const char *bound, const struct ingest_report 
     return "the output's disk is slow: write to a faster one";
 }
 
-/* One line that says what binds the run and what to change. */
+/* One line on the bottleneck of the run and what to change. */
 static void find_bottleneck(char *text, size_t size, const struct ingest_report *report,
                             const struct options *options)
 {
@@ -196,7 +196,7 @@ static void find_bottleneck(char *text, size_t size, const struct ingest_report 
                  stage->name, busy_per_cent(stage));
         return;
     }
-    /* Its opposite: the idlest of the device's and the decoders' sides. */
+    /* Its counterpart: the idlest stage of the other side, devices or decoders. */
     const struct stage_times *other =
         stage_named(report, strcmp(stage->name, "decode") == 0 ? "histogram" : "decode");
     size_t used =
@@ -246,7 +246,7 @@ static void command_line(struct text *text, const char *label, const char *comma
     free(quoted);
 }
 
-/* What to do with a new file: clusters, of the first feature where there are several. */
+/* The next step for a new file: clustering, by the first feature if there are several. */
 static void next_line(struct text *text, const struct ingest_report *report,
                       const struct options *options)
 {
@@ -313,7 +313,7 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
         line(text, "compared", "%s of the same size and time read again: %s changed",
              format_number_of(count, sizeof count, report->files_compared, "file"),
              format_count(total, sizeof total, report->files_differ));
-    /* How many the file has is known at its end. */
+    /* The file's total is known at the end. */
     if (report->images_unchanged && !unchanged)
         line(text, "unchanged", "%s%s%s already in the file",
              format_count(count, sizeof count, report->images_unchanged), finished ? " of " : "",
@@ -423,7 +423,7 @@ static int text_columns(const char *text)
     return columns;
 }
 
-/* The three rows nearest to a centroid, by name where there are names. */
+/* The three rows nearest to a centroid, by name if there are names. */
 static void nearest_text(char *out, size_t size, const int64_t nearest[3], struct result *images,
                          size_t room)
 {
@@ -446,7 +446,7 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
         out[--used] = 0;
 }
 
-/* Bytes for each name, with its NUL: as many as the longest needs, but three must fit the line. */
+/* Bytes for each name, with its NUL: enough for the longest, but three must fit on the line. */
 static size_t nearest_room(const struct text *text, const struct clustering_report *result,
                            struct result *images, size_t taken)
 {
@@ -512,7 +512,7 @@ static const char *restarts_text(char *buffer, size_t size, uint32_t restarts)
     return buffer;
 }
 
-/* The k of a sweep that comes next by the measure that chose; 0: there is none. */
+/* The second best k of a sweep by its measure; 0: there is none. */
 static uint32_t next_best(const struct clustering_report *result, double *measure)
 {
     const struct result_sweep *sweep = &result->sweep;
@@ -529,7 +529,7 @@ static uint32_t next_best(const struct clustering_report *result, double *measur
     return best;
 }
 
-/* Where one cluster holds most images, the others say little. */
+/* If one cluster holds most images, the others say little. */
 static void dominance_line(struct text *text, const struct clustering_report *result)
 {
     uint32_t largest = 0;
@@ -557,7 +557,7 @@ static void dominance_line(struct text *text, const struct clustering_report *re
              largest, share, result->images ? "images" : "rows");
 }
 
-/* What someone who is not content may add to the command. */
+/* Options to try if the result is not satisfactory. */
 static void other_line(struct text *text, const struct clustering_report *result)
 {
     const uint64_t half = result->rows / 2;
@@ -571,7 +571,7 @@ static void other_line(struct text *text, const struct clustering_report *result
          more[0] || range[0] ? "or " : "", strncmp(result->feature, "hsv", 3) == 0 ? "rgb" : "hsv");
 }
 
-/* Of other presets. docs/features.md has the numbers. */
+/* Suggests other presets; the numbers are from docs/features.md. */
 static void semantic_line(struct text *text, const struct clustering_report *result)
 {
     const char *json = result->images ? result->images->preset : NULL;

@@ -1,7 +1,5 @@
-/* sweep_plot.c: one panel for each measure. In a terminal the measure that k was chosen by has
- * several lines, the others one; every panel has its own scale, from its least to its largest
- * value.
- */
+/* sweep_plot.c: one panel for each measure. In a terminal, the measure by which k was chosen has
+ * several lines, the others one; each panel is scaled to its own range of values. / */
 #include "cli/sweep_plot.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -68,7 +66,7 @@ static bool range_of(struct range *range, const struct result_sweep *sweep,
     return found;
 }
 
-/* Where a value lies in its range, from 0 to 1. */
+/* The position of a value in its range, from 0 to 1. */
 static double height_of(const struct range *range, double value)
 {
     return range->most > range->least ? (value - range->least) / (range->most - range->least) : 1;
@@ -92,7 +90,7 @@ bool locale_is_utf8(void)
 #define TALL_LINES    4
 #define CELLS_WIDEST  3
 
-/* Which values are drawn: as many as there is room for, the suggested one among them. */
+/* Selects the values to draw: as many as fit, including the suggested one. */
 struct plot {
     const struct result_sweep *sweep;
     const struct plot_style *style;
@@ -131,7 +129,7 @@ static void draw_cells(const struct plot *plot, const struct measure *measure,
         const uint32_t i = drawn_value(plot, column);
         const double value = value_of(plot->sweep, measure, i);
         unsigned level = 0;
-        /* The least value has a mark, too: nothing stands for no value. */
+        /* The least value has a mark, too: an empty cell means no value. */
         if (isfinite(value))
             level = 1 + (unsigned)lround(height_of(range, value) * (lines * levels - 1));
         level = level > line * levels ? level - line * levels : 0;
@@ -174,7 +172,7 @@ static void draw_flat(const struct plot *plot, const struct measure *measure,
                 value_of(plot->sweep, measure, range->best), plot->sweep->values[range->best].k);
 }
 
-/* The first, the suggested and the last k, under their values, as far as there is room. */
+/* The first, the suggested and the last k under their values, as far as they fit. */
 static void draw_axis(const struct plot *plot)
 {
     char line[512];
@@ -308,7 +306,7 @@ static void svg_axis(struct sink *sink, const struct result_sweep *sweep, unsign
 {
     const uint32_t every = (sweep->count + 10) / 11;
     for (uint32_t i = 0; i < sweep->count; i++) {
-        /* Not where it would run into the suggested one's. */
+        /* Not if it would overlap the suggested one's. */
         const bool near = fabs(svg_x(sweep, i) - svg_x(sweep, suggested)) < 30;
         if (i == suggested || (i % every == 0 && !near))
             sink_printf(sink, "<text class=\"small middle%s\" x=\"%.1f\" y=\"%u\">%u</text>\n",

@@ -19,7 +19,7 @@
 
 /* --- what is there --------------------------------------------------------------------------- */
 
-/* That the feature has the codebook that a stored specification names, if any. */
+/* Checks that the feature has the codebook named by a stored specification, if any. */
 static void note_digest(struct feature *feature, const char *spec)
 {
     const char *option = strstr(spec, ",codebook=");
@@ -31,7 +31,7 @@ static void note_digest(struct feature *feature, const char *spec)
     feature_write_spec(feature);
 }
 
-/* The features of a file in the order in which they were given, which its groups do not keep. */
+/* The features of a file in their original order, which HDF5 groups do not keep. */
 static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
 {
     const char *entry;
@@ -44,7 +44,7 @@ static enum status read_features(struct takeover *t, const struct result *result
         const struct result_feature *there =
             result ? result_feature_find(result, added->name) : NULL;
         char asked[sizeof added->spec] = "";
-        /* The parameters tell what was asked for, without the codebook that was learned. */
+        /* The parameters have the specification as given, without the learned codebook. */
         if (there)
             codebooks_spec_asked(asked, sizeof asked, there->spec);
         if (there && strcmp(asked, added->spec) == 0) {
@@ -132,7 +132,7 @@ static bool read_signature(struct signature_parts *parts, struct codebooks *code
     if (directory < 0 || records_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
         goto out;
     read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
-    /* What is wrong with them, the store says. */
+    /* The store reports problems of the log. */
     if (read && codebooks)
         codebooks_read_log(codebooks, work, NULL);
     else if (!read)
@@ -145,7 +145,7 @@ out:
     return read;
 }
 
-/* Where there is no file. */
+/* For an update without a file. */
 static bool read_log(struct takeover *t, const char *output)
 {
     if (!read_signature(&t->old, &t->codebooks, output))
@@ -176,7 +176,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
 
 /* --- options --------------------------------------------------------------------------------- */
 
-/* Completes the options by those of the file. */
+/* Completes the options with those of the file. */
 static enum status take_options(struct takeover *t, struct error *err)
 {
     struct image_options *image = &t->options.image;
@@ -244,7 +244,7 @@ static const struct feature *find_feature(const struct feature_set *features, co
     return NULL;
 }
 
-/* Without what was learned: it is to be learned. */
+/* Leaves out learned codebooks: they will be learned again. */
 static void forget_codebook(struct feature *feature)
 {
     feature->codebook = NULL;
@@ -252,7 +252,8 @@ static void forget_codebook(struct feature *feature)
     feature_write_spec(feature);
 }
 
-/* The SPEC without codebook=FILE; *file is FILE then, to be freed, or NULL. false: no memory. */
+/* Sets *plain to the SPEC without codebook=FILE, and *file to FILE or NULL; the caller frees both.
+ * false: no memory. */
 static bool split_spec(char **plain, char **file, const char *spec)
 {
     const char *option = strstr(spec, "codebook=");
@@ -273,7 +274,7 @@ static bool split_spec(char **plain, char **file, const char *spec)
     if (length == FEATURE_DIGEST - 1 && strspn(value, "0123456789abcdef") >= length)
         return true;
     *file = strndup(value, length);
-    /* What is behind it keeps the separator that is before it. */
+    /* The rest keeps the separator in front of the option. */
     if (value[length])
         strcpy(*plain + (option - spec), value + length + 1);
     else
@@ -281,7 +282,7 @@ static bool split_spec(char **plain, char **file, const char *spec)
     return *file;
 }
 
-/* Gives a feature its codebook of a file. */
+/* Binds a feature to its codebook from a file. */
 static enum status take_codebook(struct feature *feature, struct takeover *t, const char *file,
                                  const char *spec, struct error *err)
 {
@@ -392,7 +393,7 @@ void takeover_advise_add(struct error *err, const struct options *options)
              whole ? options->command_line : "the same command with");
 }
 
-/* Of a feature that the file lacks, or has otherwise. */
+/* For a feature that the file lacks or has with another specification. */
 static enum status refuse_feature(const struct takeover *t, const struct feature *asked,
                                   const char *missing, const struct options *options,
                                   struct error *err)
@@ -429,7 +430,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
     for (unsigned i = 0; ingest->retrain && i < all->count; i++)
         if (all->feature[i].kind->descriptor)
             forget_codebook(&all->feature[i]);
-    /* An unfinished run has no features but those of its log: others are another command's. */
+    /* An unfinished run has only the features of its log: others mean another command. */
     if (t->unfinished && given)
         *all = (struct feature_set){.count = 0};
     for (unsigned i = 0; i < count; i++) {
@@ -440,7 +441,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
             snprintf(first, FEATURE_NAME_MAX, "%s", asked.name);
         struct feature *there = (struct feature *)(uintptr_t)find_feature(all, asked.name);
         const bool theirs = t->file && find_feature(&t->old.features, asked.name);
-        /* A codebook that is given takes the place of one that would be learned anew. */
+        /* A given codebook replaces one that would be learned again. */
         if (there && theirs && ingest->retrain && same_asked(there, &asked)) {
             asked.offset = there->offset;
             *there = asked;
@@ -465,7 +466,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         snprintf(first, FEATURE_NAME_MAX, "%s", t->old.features.feature[0].name);
     if (lacking)
         return refuse_feature(t, lacking, missing, options, err);
-    /* The same features in another order are those of the log. */
+    /* The same features in another order match the log. */
     if (t->unfinished && given && all->count == t->old.features.count) {
         bool same = true;
         for (unsigned i = 0; i < all->count && same; i++) {
@@ -480,7 +481,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* A run that resumes takes its sources as it took them before; any others are another command. */
+/* A resumed run has the sources of its log; others mean another command. */
 static enum status place_sources(struct takeover *t, const struct options *options,
                                  struct error *err)
 {

@@ -13,34 +13,35 @@ struct takeover {
     bool file;                  /* there is a file to update */
     bool unfinished;            /* there is no file, but a log of an unfinished run */
     struct signature_parts old; /* what the file or the log was made from */
-    bool too_alike; /* the file's images were, or too small, to learn the features of the preset */
+    bool too_alike; /* the images of the file were too few or too much alike to learn the preset's
+                     * features */
     struct codebooks codebooks; /* of its features */
-    /* Of the files that SPECs of the command name (codebook=FILE). */
+    /* From the files named by SPECs of the command (codebook=FILE). */
     struct codebooks given[FEATURE_MAX];
     unsigned given_count;
     struct parameters *parameters; /* those of `old` */
 
     struct ingest_options
-        options;             /* the command's, completed by those of the file; what it points to is
-                               the command's or this struct's */
-    struct list_share share; /* index and count: of the command, or else of the file */
-    uint64_t limit;          /* that the file was made with; 0: none */
+        options;             /* the command's, completed by those of the file; its pointers belong
+                              * to the command or to this struct */
+    struct list_share share; /* index and count: of the command, else of the file */
+    uint64_t limit;          /* used for the file; 0: none */
     struct places places;
-    struct signature_parts log; /* of the run that is resumed; zeroed: there is none */
+    struct signature_parts log; /* of the resumed run; zeroed: there is none */
 };
 
-/* Reads options->output, if it is there and nothing speaks against it (--fresh). A file that cannot
- * be updated at all is left for the store to refuse. Close it also after a failure. */
+/* Reads options->output, if it exists and --fresh is not given. The store refuses files that cannot
+ * be updated. Close it also after a failure. */
 enum status takeover_open(struct takeover *out, const struct options *options, struct error *err);
 void takeover_close(struct takeover *takeover);
 
-/* The features of the file to be: those of the file in its order, then, with --add, those of the
- * command that it lacks; without a file the command's: of its SPECs, or `specs` where it has none.
- * Codebooks are those of the file, or of the file that a SPEC names; with --retrain, and of features
- * that are new, there are none yet. They belong to `t`. What a SPEC does not say of normalisation and
- * blur is as in the file's feature of that name. *first: the name of the first feature that the
- * command gives, or that the file has. STATUS_USAGE: without --add the file lacks one, or has
- * another one of that name. */
+/* The features of the new file: those of the old one in its order, then, with --add, those of the
+ * command that it lacks. Without an old file, those of the command: its SPECs, else `specs`.
+ * Codebooks come from the file or from the file named by a SPEC and belong to `t`; with --retrain,
+ * and for new features, they are still missing. Normalisation and blur missing from a SPEC are those
+ * of the file's feature of that name. *first: the name of the first feature that the command gives,
+ * or that the file has. STATUS_USAGE: the file lacks one and --add is not given, or has another one
+ * of that name. */
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
                               struct takeover *t, const char *const *specs, unsigned count,
                               const struct options *options, struct error *err);
@@ -48,15 +49,14 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 /* Appends to an error: the command as it was typed, with --add. */
 void takeover_advise_add(struct error *err, const struct options *options);
 
-/* Whether the command raises a limit on files that the file was made with (--max-pixels...). */
+/* Whether the command raises a limit on files above that used for the file (--max-pixels...). */
 bool takeover_raises_limits(const struct takeover *t);
 
-/* STATUS_USAGE where the command gives an option that shapes values otherwise than the file has it,
- * unless it raises a limit. */
+/* STATUS_USAGE: an option that affects values differs from the file's, unless it raises a limit. */
 enum status takeover_check(const struct takeover *t, const struct options *options,
                            struct error *err);
 
-/* Notices of what an update does to the sources. */
+/* Prints notices about what an update does to the sources. */
 void takeover_tell(const struct takeover *t, const struct options *options);
 
 #endif

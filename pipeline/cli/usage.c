@@ -25,7 +25,7 @@ static unsigned help_width(void)
 /* A space at which no line is broken. */
 #define HARD_SPACE '\001'
 
-/* `text` wrapped between `column` and the width; the first line begins at `at`. */
+/* Prints `text` wrapped between `column` and the width; the first line begins at `at`. */
 static void wrap(struct sink *sink, const char *text, unsigned at, unsigned column)
 {
     unsigned width = help_width();
@@ -50,7 +50,7 @@ static void wrap(struct sink *sink, const char *text, unsigned at, unsigned colu
     sink_text(sink, "\n");
 }
 
-/* `term`, then `text` beside it, or below where the term is long. */
+/* Prints `term`, then `text` beside it, or below if the term is long. */
 static void describe(struct sink *sink, const char *term, const char *text, unsigned column)
 {
     unsigned at = (unsigned)strlen(term);

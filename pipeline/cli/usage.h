@@ -4,14 +4,14 @@
 
 #include "cli/options.h"
 
-/* The commands, by what one wants to do: for --help, on standard output. */
+/* Prints the commands by purpose: for --help, on standard output. */
 enum status usage_program(struct error *err);
-/* The short form, on standard error, for no command at all. */
+/* Prints the short form on standard error, for a call without a command. */
 void usage_short(void);
-/* All commands and options as JSON on standard output: what completions and the man page are
- * generated from. */
+/* Prints all commands and options as JSON on standard output, from which completions and the man
+ * page are generated. */
 enum status usage_json(struct error *err);
-/* One command with all its options and defaults, on standard output. */
+/* Prints one command with all its options and defaults on standard output. */
 enum status usage_command(const struct command *command, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* version.c: clpipe --version: what this program was built with and finds at run time. */
+/* version.c: clpipe --version: the libraries of this build, and those found at run time. */
 #include "base/cpus.h"
 #include "cli/commands.h"
 #include "cli/sink.h"

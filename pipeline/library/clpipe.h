@@ -9,15 +9,16 @@
  *         fprintf(stderr, "%s\n", err.text);
  *     clpipe_close(&clpipe);
  *
- * Structs begin with their size, which CLPIPE_INIT sets; members that are left 0 have the default. Arrays
- * are the caller's, and are used during the call only. Handles are no addresses: one that was closed, or that
- * never was one, is an error and not undefined.
+ * Structs begin with their size, which CLPIPE_INIT sets; members left at 0 have their defaults. Arrays belong
+ * to the caller and are used only during the call. Handles are not addresses: a closed or invalid handle is an
+ * error, not undefined behaviour.
  *
- * Threads: all functions may be called from any thread. Calls with one handle run one after another, calls
- * with different handles at the same time. In a callback calls with a handle are CLPIPE_ARGUMENT, but for
+ * Threads: all functions may be called from any thread. Calls with the same handle run one after another; calls
+ * with different handles run in parallel. In a callback, calls with a handle return CLPIPE_ARGUMENT, except
  * clpipe_stop and clpipe_close.
  *
- * Processes: after fork() the child must not use clpipe if its parent has: every function is CLPIPE_FORK there.
+ * Processes: after fork(), a child whose parent has used clpipe must not use it: every function returns
+ * CLPIPE_FORK.
  *
  * The first clpipe_open or clpipe_devices of a process sets environment variables that OpenCL drivers read. */
 #ifndef CLPIPE_H
@@ -32,8 +33,8 @@ extern "C" {
 
 enum clpipe_status {
     CLPIPE_OK = 0,
-    CLPIPE_ARGUMENT = 1, /* a NULL, a size, a stride, a name, a number that makes no sense */
-    CLPIPE_DATA = 2,     /* NaN, fewer different rows than k */
+    CLPIPE_ARGUMENT = 1, /* invalid: a NULL, size, stride, name or number */
+    CLPIPE_DATA = 2,     /* NaN; fewer distinct rows than k */
     CLPIPE_DEVICE = 3,   /* no device, or its driver failed */
     CLPIPE_MEMORY = 4,   /* of the host */
     CLPIPE_STOPPED = 5,  /* by clpipe_stop or a callback */
@@ -46,7 +47,7 @@ enum clpipe_status {
         .size = sizeof(struct NAME)                                                                \
     }
 
-/* Every function fills it where it does not return CLPIPE_OK; NULL: the caller does not want to know. */
+/* Filled by every function that does not return CLPIPE_OK. The argument may be NULL. */
 struct clpipe_error {
     size_t size;
     int status;      /* enum clpipe_status */
@@ -64,8 +65,8 @@ struct clpipe_device {
     uint64_t memory;  /* bytes */
 };
 
-/* Writes up to *count devices to `devices`, whose sizes are set, and to *count how many there are. Device i is
- * number i of clpipe_options. */
+/* Writes up to *count devices to `devices`, whose `size` members the caller has set, and the number of devices
+ * to *count. clpipe_options selects device i by the number i. */
 int clpipe_devices(struct clpipe_device *devices, unsigned *count, struct clpipe_error *err);
 
 /* --- handles ----------------------------------------------------------------------------------- */
@@ -74,32 +75,32 @@ struct clpipe;
 
 struct clpipe_options {
     size_t size;
-    /* NULL: the best; "cpu", "gpu", "all", a number or several ("0,2"), part of a name */
+    /* NULL: the best; "cpu", "gpu", "all", one or more numbers ("0,2"), part of a name */
     const char *device;
-    unsigned threads;       /* of the host; 0: the CPUs that the process may use */
-    uint64_t memory;        /* bytes of host buffers; 0: half of what the process may use */
-    uint64_t device_memory; /* bytes on each device; 0: what it has */
+    unsigned threads;       /* on the host; 0: one per CPU available to the process */
+    uint64_t memory;        /* bytes of host buffers; 0: half of the available memory */
+    uint64_t device_memory; /* bytes on each device; 0: all of its memory */
 };
 
 /* Opens devices; options may be NULL. Takes tenths of a second: keep the handle. */
 int clpipe_open(struct clpipe **out, const struct clpipe_options *options,
                 struct clpipe_error *err);
 
-/* The devices of the handle, as one name. */
+/* The names of the handle's devices, as one string. */
 int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_error *err);
 
-/* Ends the handle, and sets it to NULL; accepts NULL and a pointer to NULL. What another thread is computing
- * with it goes on to its end. */
+/* Closes the handle and sets it to NULL; accepts NULL and a pointer to NULL. A call in progress on another
+ * thread continues to its end. */
 int clpipe_close(struct clpipe **clpipe);
 
-/* Has the call in progress with this handle, if there is one, return CLPIPE_STOPPED soon. */
+/* Makes the call in progress with this handle, if any, return CLPIPE_STOPPED soon. */
 int clpipe_stop(struct clpipe *clpipe);
 
-/* What a call tells while it works; may be NULL where it is taken. */
+/* Reports the progress of a call. The argument may be NULL. */
 struct clpipe_watch {
     size_t size;
     /* Called on the calling thread. phase: "rows read", "first centroids", "iterations", "rows labelled", "rows
-     * compared"; total is 0 where it is not known. Not 0: the call ends with CLPIPE_STOPPED. */
+     * compared"; total is 0 while unknown. Returning a value other than 0 ends the call with CLPIPE_STOPPED. */
     int (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *context;
 };
@@ -108,18 +109,19 @@ struct clpipe_watch {
 
 enum clpipe_type { CLPIPE_FLOAT32 = 0, CLPIPE_FLOAT16 = 1, CLPIPE_FLOAT64 = 2, CLPIPE_UINT8 = 3 };
 
-/* Rows of numbers, which are computed with as float32: in memory, which is not copied on the host, or from a
+/* Rows of numbers, converted to float32 for computing: in memory (not copied on the host), or from a
  * callback. */
 struct clpipe_rows {
     size_t size;
     uint64_t rows;
     uint32_t columns;   /* at most CLPIPE_COLUMNS_MAX */
     int type;           /* enum clpipe_type */
-    const void *values; /* of row 0, column 0; NULL: `read` gives them */
-    /* Bytes from one row, or value, to the next, may be negative; 0: they lie without gaps. */
+    const void *values; /* address of row 0, column 0; NULL: `read` provides the rows */
+    /* Bytes from one row, or value, to the next; may be negative; 0: no gaps. */
     int64_t row_stride, column_stride;
-    /* Writes rows [first, first + count), columns float32 each. Any range, several times, from one thread at a
-     * time, which need not be the calling one. Not 0: it failed, and so does the call. */
+    /* Writes rows [first, first + count), columns float32 each. Called for any range, repeatedly, by one
+     * thread at a time, which need not be the calling one. Returning a value other than 0 makes the call
+     * fail. */
     int (*read)(void *context, uint64_t first, uint64_t count, float *values);
     void *context;
 };
@@ -130,8 +132,8 @@ struct clpipe_rows {
 
 enum clpipe_metric {
     CLPIPE_EUCLIDEAN = 0,
-    CLPIPE_COSINE = 1,    /* of the rows divided by their lengths (spherical k-means) */
-    CLPIPE_HELLINGER = 2, /* of their square roots */
+    CLPIPE_COSINE = 1,    /* euclidean between rows divided by their lengths (spherical k-means) */
+    CLPIPE_HELLINGER = 2, /* euclidean between the square roots of rows */
 };
 
 enum clpipe_init {
@@ -147,78 +149,83 @@ struct clpipe_kmeans {
     int metric;           /* enum clpipe_metric */
     int init;             /* enum clpipe_init */
     const float *initial; /* CLPIPE_GIVEN: k x columns values */
-    const float *weights; /* of the rows, at least 0; NULL: all count the same */
+    const float *weights; /* of the rows, at least 0; NULL: all rows weigh the same */
     uint64_t seed;
-    uint32_t n_init;   /* runs, of which the best is taken; 0: 1 */
+    uint32_t n_init;   /* runs, of which the best is kept; 0: 1 */
     uint32_t max_iter; /* 0: 300 */
-    /* As scikit-learn's, relative to the mean variance of the columns; 0: until no label changes. */
+    /* As in scikit-learn, relative to the mean variance of the columns; 0: until no label
+     * changes. */
     double tol;
-    uint32_t mini_batch; /* rows of a batch; 0: full iterations (Lloyd) */
+    uint32_t mini_batch; /* rows per batch; 0: full iterations (Lloyd) */
 };
 
-/* Room for what is wanted of a clustering; NULL: not wanted. The answer is the same on every device. */
+/* The caller's arrays for the result of a clustering; NULL: not wanted. The result is the same on every
+ * device. */
 struct clpipe_fit {
     size_t size;
     float *centroids; /* k x columns, in the space of the metric */
     int32_t *labels;  /* rows */
     float *distances; /* rows; squared, in the space of the metric */
     uint64_t *sizes;  /* k */
-    double inertia;   /* set, as are all that follow */
+    double inertia;   /* this and the following are always set */
     uint32_t iterations;
-    int converged; /* it ended before max_iter */
+    int converged; /* before max_iter */
 };
 
-/* Clusters rows. CLPIPE_DATA: k is larger than the number of different rows; NaN or infinite values; zeros under
- * cosine, negative values under hellinger; invalid weights. The message names the row. */
+/* Clusters rows. CLPIPE_DATA: k exceeds the number of distinct rows; NaN or infinite values; zeros under cosine,
+ * negative values under hellinger; invalid weights. The message names the row. */
 int clpipe_fit(struct clpipe_fit *out, struct clpipe *clpipe, const struct clpipe_rows *rows,
                const struct clpipe_kmeans *kmeans, const struct clpipe_watch *watch,
                struct clpipe_error *err);
 
-/* The nearest of k centroids (k x columns, in the space of the metric) of each row, and the squared distance; either may be
- * NULL. */
+/* Finds the nearest of k centroids (k x columns, in the space of the metric) to each row, and the squared
+ * distance; either may be NULL. */
 int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
                    const struct clpipe_rows *rows, const float *centroids, uint32_t k, int metric,
                    const struct clpipe_watch *watch, struct clpipe_error *err);
 
 /* --- neighbours -------------------------------------------------------------------------------- */
 
-/* The n nearest rows of each query, nearest first, rows at the same distance in their order. queries: as many
- * columns as rows; NULL: the rows themselves, none of which is its own neighbour (copies of it are). Writes the
- * numbers of the rows and the squared distances in the space of the metric, queries x n each; either may be NULL.
- * They are those of `clpipe similar`, the same bits on every device. CLPIPE_ARGUMENT: n is larger than the number
- * of rows that can be neighbours; CLPIPE_DATA: as for clpipe_fit, and the message names the row or query. */
+/* Finds the n nearest rows of each query, nearest first, rows at equal distances in their order. queries: with as
+ * many columns as `rows`; NULL: the rows themselves, none of which is its own neighbour (copies of it are).
+ * Writes the numbers of the rows and the squared distances in the space of the metric, queries x n each; either
+ * may be NULL. The result is that of `clpipe similar`, bit-identical on every device. CLPIPE_ARGUMENT: n exceeds
+ * the number of possible neighbours; CLPIPE_DATA: as for clpipe_fit; the message names the row or query. */
 int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpipe,
                      const struct clpipe_rows *rows, const struct clpipe_rows *queries, uint32_t n,
                      int metric, const struct clpipe_watch *watch, struct clpipe_error *err);
 
 /* --- features ---------------------------------------------------------------------------------- */
 
-/* Which: as `clpipe ingest` has them, but for those that learn codebooks from the images. */
+/* The features to compute: those of `clpipe ingest`, except those that learn codebooks from the
+ * images. */
 struct clpipe_features {
     size_t size;
-    const char *const *specs; /* of --feature, "hog:grid=4x4"; a row has them side by side */
+    const char *const *specs; /* as for --feature: "hog:grid=4x4"; a row is their concatenation */
     uint32_t count;           /* of specs, at most 16 */
-    const char *preset;       /* instead: "color", "few", "semantic"; joined rows of unit length */
+    const char *preset;       /* instead of specs: "color", "few", "semantic"; joined rows of unit
+                               * length */
 };
 
-/* A picture: one of path, bytes and pixels. */
+/* A picture, given by exactly one of path, bytes and pixels. */
 struct clpipe_picture {
     size_t size;
     const char *path;
-    const void *bytes; /* of an encoded image, of any format that `clpipe formats` lists */
+    const void *bytes; /* an encoded image in any format listed by `clpipe formats` */
     uint64_t length;   /* of bytes */
     const uint8_t *pixels;
-    uint32_t width, height, channels;                  /* of pixels; channels: 1, grey, or 3, RGB */
-    int64_t row_stride, column_stride, channel_stride; /* in bytes, may be negative; 0: no gaps */
-    /* Set: CLPIPE_OK, or why it has no features: CLPIPE_DATA or CLPIPE_MEMORY, "truncated", a sentence. */
+    uint32_t width, height, channels; /* of pixels; channels: 1 (grey) or 3 (RGB) */
+    int64_t row_stride, column_stride, channel_stride; /* in bytes; may be negative; 0: no gaps */
+    /* Set by the call: CLPIPE_OK, or CLPIPE_DATA or CLPIPE_MEMORY if the picture has no features, with a
+     * reason ("truncated") and a sentence. */
     int status;
     char reason[24], message[200];
 };
 
-/* Writes the features of `count` pictures, *columns float32 each, the values that the file of an ingest has;
- * NaN for pictures that have none, which are no error of the call. *columns is set in any case; values NULL:
- * nothing else is done. Takes tenths of a second to begin: describe many pictures in a call. The structs of
- * the array have the same size. Phase of progress: "images". */
+/* Writes the features of `count` pictures, *columns float32 each, equal to those that an ingest stores. A
+ * picture without features gets NaN; the call still succeeds. Always sets *columns; if `values` is NULL,
+ * does nothing else. Starting takes tenths of a second, so pass many pictures per call. All structs of the
+ * array have the same size. The phase of progress is "images". */
 int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
                     struct clpipe_picture *pictures, uint64_t count,
                     const struct clpipe_features *features, const struct clpipe_watch *watch,

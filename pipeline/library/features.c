@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MEMORY      (256u << 20) /* as for an ingest */
+#define MEMORY      (256u << 20) /* as in an ingest */
 #define PROGRESS_NS (100 * 1000000ll)
 
 /* A call. */
 struct describing {
     struct clpipe_picture *pictures;
-    size_t size; /* of each, as the caller has it */
+    size_t size; /* size of each picture struct, as set by the caller */
     uint64_t count;
     float *values;
     uint32_t columns;
@@ -109,7 +109,7 @@ static enum status check_picture(const struct describing *call, uint64_t i, stru
     return STATUS_OK;
 }
 
-/* As a file of the format PNM, so that pixels take the way of all. */
+/* Wraps pixels as a PNM file, so that they are decoded like all pictures. */
 static void open_pixels(struct blob *blob, const struct clpipe_picture *given,
                         struct failure *failure)
 {
@@ -159,7 +159,7 @@ static void open_file(struct blob *blob, const char *path, struct failure *failu
         close(fd);
 }
 
-/* Has the next picture opened for a decode thread; again if a device failed that had it. */
+/* Opens the next picture for a decode thread, first those lost by a device that failed. */
 static struct picture *take_picture(void *context, struct picture_waits *waits, bool wait)
 {
     struct describing *call = context;
@@ -177,7 +177,7 @@ static struct picture *take_picture(void *context, struct picture_waits *waits, 
     if (i == call->count)
         return NULL;
     const struct clpipe_picture *given = picture_at(call, i);
-    const char *path = given->path ? given->path : ".pnm"; /* whose name promises an image */
+    const char *path = given->path ? given->path : ".pnm"; /* a name with an image extension */
     const struct walk_item item = {
         .sequence = i, .path = path, .path_length = (uint32_t)strlen(path)};
     if (!picture)
@@ -198,7 +198,7 @@ static struct picture *take_picture(void *context, struct picture_waits *waits, 
     return picture;
 }
 
-/* As float32, as they are read from a file. */
+/* As float32, as when read from a file. */
 static bool put_values(float *to, const struct feature *feature, const uint32_t *words)
 {
     uint32_t *stored = malloc((size_t)feature_row_words(feature) * sizeof *stored);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiply-adds of so few rows cost less than what a device needs to begin. */
+/* Fewer multiply-adds than this take less time than starting a device. */
 #define HOST_WORK (UINT64_C(1) << 26)
 
 static enum status configure(struct cluster_config *out, const struct library *library,
@@ -87,7 +87,7 @@ int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpip
     return library_end(library, &why, err);
 }
 
-/* On the host, to the same bits; false: not all rows have a place in the space of the metric, or *err is set. */
+/* Labels rows on the host, bit-identically; false: some row is invalid under the metric, or *err is set. */
 static bool label_few(int32_t *labels, float *distances, const struct library *library,
                       const struct matrix_source *rows, const float *centroids, uint32_t k,
                       int metric, struct error *err)
@@ -95,7 +95,7 @@ static bool label_few(int32_t *labels, float *distances, const struct library *l
     const size_t bytes = (size_t)rows->rows * rows->dimension * sizeof(float);
     float *copy = malloc(bytes);
     uint64_t placed = 0;
-    memset(labels, -1, rows->rows * sizeof *labels); /* to be searched */
+    memset(labels, -1, rows->rows * sizeof *labels); /* not labelled yet */
     if (!copy)
         error_memory(err, bytes, "rows");
     else if (matrix_read(rows, 0, rows->rows, copy, err) == STATUS_OK &&
@@ -138,7 +138,7 @@ static void predict(int32_t *labels, float *distances, const struct library *lib
     config.metric = (enum cluster_metric)metric;
     const bool few = n * source->dimension <= HOST_WORK / k;
     if (!(few && label_few(labels, distances, library, source, centroids, k, metric, err)) &&
-        err->status == STATUS_OK) /* which also tells what is wrong with a row */
+        err->status == STATUS_OK) /* this also reports what is wrong with a row */
         cluster_assign(labels, distances, &devices, source, centroids, k, &config, err);
     free(own);
 }

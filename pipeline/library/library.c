@@ -1,5 +1,5 @@
-/* library.c: devices, handles, which are numbers in a table, errors, and rows of the caller. A process that was forked is
- * told by its id before any lock is taken: another thread may have held it. */
+/* library.c: devices, handles (numbers in a table), errors, and the caller's rows. A forked process is detected by
+ * its id before any lock is taken, since another thread of its parent may have held the lock. */
 #include "library/library.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* More are no request that could be meant. */
+/* Larger values are certainly mistakes. */
 #define LIBRARY_THREADS_MOST 4096u
 #define LIBRARY_ROWS_MOST    (UINT64_C(1) << 40)
 
@@ -20,12 +20,12 @@ static _Atomic int owner; /* the process that uses clpipe; 0: none yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct library *opened;
 static uintptr_t last_number;
-/* Set while this thread is in a callback, which would wait for ever for the handle of its own call. */
+/* Set while this thread runs a callback, which would wait for ever for the handle of its own call. */
 static _Thread_local bool calls_back;
-/* Drivers and their loader are asked by one thread at a time: they look at the environment, and change it. */
+/* Guards calls of drivers and their loader, which read and change the environment. */
 static pthread_mutex_t drivers = PTHREAD_MUTEX_INITIALIZER;
 
-/* Is this a process that clpipe works in? To be asked first by every function. */
+/* Fails in a process forked from one that uses clpipe. Every function calls it first. */
 static enum status check_process(struct error *err)
 {
     const int process = (int)getpid();
@@ -53,7 +53,7 @@ static int code_of(const struct error *why)
                                                                                      : CLPIPE_DATA;
 }
 
-/* Returns the code, which *err has then with a line. */
+/* Stores the code and a line of text in *err; returns the code. */
 static int tell(int code, const struct error *why, struct clpipe_error *err)
 {
     const size_t begin = offsetof(struct clpipe_error, text);
@@ -134,7 +134,7 @@ int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_err
 
 /* --- handles ----------------------------------------------------------------------------------- */
 
-/* With the lock: where the table has it. */
+/* The handle's place in the table. With the lock. */
 static struct library **find(const struct clpipe *clpipe)
 {
     struct library **at = &opened;
@@ -222,7 +222,7 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
     library_phase(context, "iterations", iteration, library->iterations);
 }
 
-/* *out is to be released, whether it succeeds or not. */
+/* *out must be released even after a failure. */
 static enum status open_library(struct library **out, const struct clpipe_options *given,
                                 struct error *err)
 {

@@ -1,4 +1,4 @@
-/* library.h: what the calls with a handle of devices share. */
+/* library.h: shared by all calls that take a handle. */
 #ifndef CLPIPE_LIBRARY_LIBRARY_H
 #define CLPIPE_LIBRARY_LIBRARY_H
 
@@ -10,9 +10,9 @@
 #include "matrix/values.h"
 #include <pthread.h>
 
-/* What a struct clpipe * stands for. */
+/* The state behind a struct clpipe *, which is only a number. */
 struct library {
-    uintptr_t number;          /* what the caller has as a pointer; never given again */
+    uintptr_t number;          /* the caller's pointer; never reused */
     unsigned users;            /* calls in progress or waiting, and the table of open handles */
     pthread_mutex_t call;      /* held by the call in progress */
     struct stop stop;          /* of it */
@@ -22,41 +22,43 @@ struct library {
     unsigned chosen[CLUSTERING_DEVICES], count;
     struct clustering_machine machine;
     struct clustering_contexts contexts;
-    uint64_t memory;     /* that was given; 0: none */
-    uint32_t iterations; /* of the call, at most */
+    uint64_t memory;     /* as given by the caller; 0: not given */
+    uint32_t iterations; /* upper bound, of the call */
 };
 
-/* Begins a call: finds the handle and waits until it is free. NULL: there is none, or it cannot be used here; *why is
- * set. */
+/* Begins a call: finds the handle and waits until it is free. NULL: there is no such handle, or it cannot be used
+ * here; *why is set. */
 struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_watch *watch,
                               struct error *why);
-/* Ends the call, if it has begun, and tells *err what `why` says; returns the code of that. */
+/* Ends the call, if it has begun; stores `why` in *err and returns its code. */
 int library_end(struct library *library, const struct error *why, struct clpipe_error *err);
 
-/* Tells the watch of the call, whose answer may be a stop; the engines' `phase` callback. */
+/* The engines' `phase` callback: calls the watch, which may request a stop. */
 void library_phase(void *library, const char *phase, uint64_t done, uint64_t total);
 
-/* Copies a struct of the caller that begins with its size into one of `size` bytes, with 0 for what his version lacks.
- * STATUS_USAGE: no size that can be, or members that this version does not know. */
+/* Copies a caller's struct, which begins with its size, to one of `size` bytes; members that the caller's version
+ * lacks become 0. STATUS_USAGE: an impossible size, or members that this version does not know. */
 enum status library_take(void *out, size_t size, const void *in, const char *what,
                          struct error *err);
 
-/* The caller's rows as a matrix, which refers to this. */
+/* The caller's rows as a matrix; `source` points to this struct. */
 struct library_rows {
-    struct clpipe_rows given; /* with strides that are not 0 */
+    struct clpipe_rows given; /* with strides of 0 replaced */
     struct value_format format;
     struct matrix_source source;
 };
 
-/* STATUS_USAGE: no such rows can be. There may be none. */
+/* Accepts 0 rows. STATUS_USAGE: sizes, strides or pointers are invalid. */
 enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
                               struct error *err);
 
-/* Are there such strides, of `count` things of the size of each: apart, and all within 63 bits? */
+/* Whether elements of `bytes` bytes with these strides and counts per axis are disjoint and within
+ * 63 bits. */
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes,
                          int64_t bytes);
 
-/* STATUS_USAGE: `value` is not one of the `count` of an enum, of which `what` is one. */
+/* STATUS_USAGE: `value` is not one of an enum's `count` values; `what` describes the enum for the
+ * message. */
 enum status library_choice(int value, int count, const char *what, struct error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include "neighbours/neighbours.h"
 #include <string.h>
 
-/* Queries are searched for in parts, which are looked at with all rows. */
+/* Queries are processed in parts, each compared with all rows. */
 static uint32_t part_of(uint64_t queries, const struct library *library, uint32_t columns,
                         uint32_t n)
 {

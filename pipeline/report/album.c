@@ -14,7 +14,7 @@
 
 /* --- what is shown of a path ------------------------------------------------------------------- */
 
-/* Paths of lists may lead anywhere, and would reveal users and hosts. */
+/* Paths in lists may lead anywhere and would reveal users and hosts. */
 static bool leads_outside(const char *path)
 {
     return path[0] == '/' || strncmp(path, "../", 3) == 0;

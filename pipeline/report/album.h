@@ -65,8 +65,8 @@ struct album {
 enum grouping { GROUPS_CLUSTERS, GROUPS_FOLDERS, GROUPS_NONE };
 
 /* Reads all rows and sorts them. clusters: to group by; NULL: groups by folder if there are 2 to
- * 1,000 and fewer than pictures, else makes one group; *how tells which. Clear it even after a
- * failure. STATUS_FAILED, STATUS_INTERRUPTED. */
+ * 1,000 and fewer than pictures, else makes one group; *how is the choice made. Clear it even after
+ * a failure. STATUS_FAILED, STATUS_INTERRUPTED. */
 enum status album_read(struct album *out, enum grouping *how, struct result *result,
                        const struct result_clusters *clusters, struct stop *stop,
                        struct error *err);

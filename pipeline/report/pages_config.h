@@ -14,7 +14,7 @@ struct pages_config {
     const char *directory; /* to write: new, empty, or an earlier report */
     const char *name;      /* of the clustering; NULL: "kmeans", or the only one, or none */
     bool link_originals;
-    bool keep_current; /* leave a report as it is that was made from this file with these options */
+    bool keep_current;   /* leave a report made from this file with these options unchanged */
     const char *version; /* of the program, shown */
     unsigned threads;    /* keep a report that was made from this file with these options */
     uint64_t memory;     /* bytes of host buffers for decoding and searching */

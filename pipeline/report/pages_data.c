@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Thumbnails that a swatch is made from. */
+/* Thumbnails used for a swatch. */
 #define SWATCH_THUMBNAILS 24u
 /* Members considered for the first page's pictures, and the minimum number shown. */
 #define STRIP_REACH 10000u
@@ -579,7 +579,8 @@ enum status pages_make_quality(struct pages *pages, struct error *err)
     return script_write(&json, "quality", -1, pages->directory, &pages->counts->bytes, err);
 }
 
-/* Levels above the clusters shown, from the finest on: of each what parents those below have. */
+/* Levels above the clusters shown, the finest first: for each, the parents of the clusters
+ * below. */
 static enum status add_levels(struct json *json, struct pages *pages, struct error *err)
 {
     const struct result_clusters *below =

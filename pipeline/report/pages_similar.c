@@ -20,7 +20,7 @@
 /* Neighbours shown. */
 #define SHOWN 12u
 /* Maximum work, in products of values over all pairs of rows, without a GPU (an OpenCL CPU device
- * is none): some minutes on two cores, 150,000 rows of 512 values. */
+ * does not count): some minutes on two cores, 150,000 rows of 512 values. */
 #define MOST_PRODUCTS 6e12
 /* With fewer, opening a device does not pay. */
 #define DEVICE_PRODUCTS 2e10
