@@ -82,7 +82,8 @@ bool staging_acquire(struct staging *staging, struct staging_part *part,
                      const struct part_shape *pixels, const struct part_shape *coded,
                      unsigned coded_count, struct staging_else *otherwise);
 
-/* Submits a part whose bytes are written; its result is delivered for `picture`. */
+/* Submits a part whose bytes are written; its result is delivered for `picture`. Any thread, like
+ * acquire and cancel. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);
 
 /* Frees the part's space. */
@@ -91,7 +92,7 @@ void staging_cancel(struct staging *staging, struct staging_part *part);
 /* Wakes all threads blocked in acquire; their calls and all later ones return false. */
 void staging_abort(struct staging *staging);
 
-/* Seconds of device work so far, summed over lanes, from event timestamps. */
+/* Seconds of device work so far, summed over lanes, from event timestamps. Any thread. */
 struct staging_times {
     double upload, compute, read_back;
     unsigned lanes;

@@ -22,7 +22,7 @@ struct picture_waits {
     double starved, blocked;
 };
 
-/* Destinations of pictures; both functions take ownership. Any thread. */
+/* Where released pictures go; both functions take ownership. Any thread. */
 struct picture_sink {
     uint32_t counters; /* per picture */
     uint32_t code;     /* index of the first of the CODE_WORDS counters for its code */
@@ -45,8 +45,8 @@ struct picture {
     bool resumed, unchanged;
     struct store_record *prior; /* of an earlier run, if bytes must be compared; or NULL */
     bool compared, differs;     /* comparison done or impossible; bytes differ */
-    bool once;      /* its bytes cannot be had again: the blob stays open until it is finished */
-    bool dropped;   /* the run ends without it */
+    bool once;      /* its bytes cannot be read again: the blob stays open until it is finished */
+    bool dropped;   /* the run ends without it: free it instead of storing it */
     bool counted;   /* counters hold the values of a part; before, they are uninitialised */
     bool lost;      /* a part's values will not arrive: decode it again */
     bool host_only; /* a device refused a part: the host must compute the pixels */
@@ -72,7 +72,8 @@ void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct pict
 /* Allocates counters if necessary; false: no memory. */
 bool picture_make_counters(struct picture *picture);
 
-/* Resets a picture that did not fail, to be opened and decoded again. The caller holds it. */
+/* Clears the failure of a picture that failed for lack of resources, so that it is opened and
+ * decoded again once released. The caller holds it. */
 void picture_begin_again(struct picture *picture);
 
 /* Adds a holder; removes a holder. The last one drops the picture or passes it on. */

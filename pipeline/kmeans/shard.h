@@ -1,7 +1,7 @@
 /* shard.h: a rank's range of rows on the device that labels and sums them.
  *
  * Ranges are whole chunks of rows, so that sums over blocks and chunks equal those of a single rank
- * (comm.h). Per-row state (label, bounds, norm) stays where the row is. */
+ * (comm.h, transform.h). Per-row state (label, bounds, norm) stays where the row is. */
 #ifndef CLPIPE_KMEANS_SHARD_H
 #define CLPIPE_KMEANS_SHARD_H
 

@@ -1,6 +1,6 @@
 /* store.h: finished work, in walk order, into a log and from there into one HDF5 file.
  *
- *   any thread ─ store_put ─> journal (log/): WORK/records ─ store_finish ─> OUT.h5.tmp ─> OUT.h5
+ *   any thread ─ store_put ─> journal.h: WORK/log-* ─ store_finish ─> OUT.h5.tmp ─> OUT.h5
  *
  * Wires the log and the file. Each record of the log carries everything that /images, /features or
  * /failures will hold, so the HDF5 file is a pure function of the log; building it is one pass
