@@ -7,19 +7,22 @@
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
-#include "cli/describe.h"
 #include "cli/option_rows.h"
 #include "cli/options.h"
 #include "cli/report_json.h"
 #include "cli/row_table.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "ingest/describing.h"
+#include "jobs/decode_again.h"
 #include "jobs/similarity.h"
 #include "matrix/npy.h"
 #include "matrix/projected.h"
 #include "neighbours/comparable.h"
 #include "neighbours/ranked.h"
+#include "net/runtime.h"
 #include "result/class_layer.h"
+#include "result/codebooks.h"
 #include "result/feature_matrix.h"
 #include "result/result.h"
 #include <inttypes.h>
@@ -332,6 +335,91 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
     return STATUS_OK;
 }
 
+static const char *open_picture(void *context, uint64_t i, struct blob *blob,
+                                struct failure *failure)
+{
+    const struct outside *outside = context;
+    describing_open_file(blob, outside->path[i], failure);
+    return "picture.jpg"; /* whatever it is called, it is meant to be an image */
+}
+
+static void end_picture(void *context, uint64_t i, const struct failure *failure)
+{
+    const struct outside *outside = context;
+    char shown[256];
+    if (failure->reason != REASON_NONE)
+        error_set(&outside->failed[i], STATUS_FAILED, "%s cannot be compared: %s",
+                  path_for_message(shown, sizeof shown, outside->path[i]), failure->message);
+}
+
+/* The features, and the options that shape their values, as the file has them. */
+static enum status describe_as(struct describing *describing, struct codebooks *codebooks,
+                               struct result *result, const char *name, struct error *err)
+{
+    struct ingest_config *config = &describing->config;
+    struct feature_join of;
+    struct result_feature about;
+    char shown[256], spec[sizeof about.name + sizeof about.spec];
+    path_for_message(shown, sizeof shown, result->path);
+    enum status status = feature_matrix_find(&of, &about, result, name, err);
+    for (unsigned i = 0; i < of.join.parts && status == STATUS_OK; i++) {
+        if (result_feature_imported(of.feature[i]))
+            return error_set(err, STATUS_USAGE,
+                             "%s was imported, so it cannot be computed for a picture that is not "
+                             "in %s: choose a picture that is, or another feature",
+                             of.feature[i]->name, shown);
+        snprintf(spec, sizeof spec, "%s=%s", of.feature[i]->name, of.feature[i]->spec);
+        status = describing_add(describing, spec, of.join.weight[i], err);
+    }
+    describing->join.unit = of.join.unit;
+    if (status == STATUS_OK && describing->columns != about.dimension)
+        status = error_set(err, STATUS_FAILED, "%s has other dimensions here", name);
+    if (status == STATUS_OK && feature_set_lacks_codebooks(&config->features))
+        status = codebooks_read(codebooks, result, NULL, err);
+    if (status == STATUS_OK)
+        status = codebooks_bind(codebooks, &config->features, shown, err);
+    if (status == STATUS_OK)
+        status = decode_again_options(&config->decode, result, err);
+    if (status == STATUS_OK && config->decode.icc && !decode_icc_library())
+        status = error_set(err, STATUS_FAILED,
+                           "%s was made with --icc apply, and this build cannot apply ICC "
+                           "profiles: install liblcms2-dev and build again",
+                           shown);
+    return status;
+}
+
+static enum status describe(struct outside *outside, const struct similar *similar,
+                            const char *name, struct error *err)
+{
+    const struct clustering_machine *machine = &similar->similarity.config->machine;
+    struct codebooks codebooks = {.stored = NULL};
+    struct clustering_devices found;
+    struct describing describing = {.config = {.threads = machine->threads,
+                                               .memory = machine->memory,
+                                               .memory_streams = machine->memory,
+                                               .device_memory = machine->device_memory,
+                                               .stop = machine->stop},
+                                    .count = outside->count,
+                                    .values = outside->values,
+                                    .open = open_picture,
+                                    .done = end_picture,
+                                    .context = outside};
+    runtime_configure(&(struct runtime_config){.library = similar->own->onnxruntime,
+                                               .threads = machine->threads});
+    enum status status =
+        describe_as(&describing, &codebooks, similar->similarity.input.result, name, err);
+    if (status == STATUS_OK)
+        status = machine->find_devices(machine->find_devices_context, &found, err);
+    progress_stage(&similar->options->call->progress, "describing pictures");
+    if (status == STATUS_OK) {
+        describing.devices = (struct ingest_devices){found.devices, found.chosen, found.count};
+        describing.config.trace = found.trace;
+        status = describing_run(&describing, err);
+    }
+    codebooks_clear(&codebooks);
+    return status;
+}
+
 /* Searches for the pictures whose values are valid in the metric's space. */
 static enum status search_values(struct outside *outside, struct similar *similar,
                                  struct error *err)
@@ -380,8 +468,7 @@ static enum status search_outside(struct similar *similar, struct error *err)
     if (status == STATUS_OK && outside.count > 0) {
         outside.values = malloc((size_t)outside.count * dimension * sizeof *outside.values);
         status = outside.values
-                     ? describe_pictures(outside.values, outside.failed, dimension, outside.path,
-                                         outside.count, input->result, name, similar->options, err)
+                     ? describe(&outside, similar, name, err)
                      : error_memory(err, (size_t)outside.count * dimension * 4, "pictures");
         if (status == STATUS_OK)
             status = search_values(&outside, similar, err);

@@ -115,7 +115,7 @@ const char *stored_text(char *buffer, size_t size, const struct parameters *para
     return buffer;
 }
 
-enum status stored_take(struct options *options, const struct parameters *parameters, bool shaping,
+enum status stored_take(struct options *options, const struct parameters *parameters,
                         struct error *err)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -124,7 +124,7 @@ enum status stored_take(struct options *options, const struct parameters *parame
         const char *text = NULL;
         bool on;
         key_of(key, &rows[i]);
-        if (options_given(options, row->name) || (shaping && rows[i].role == CHOOSES))
+        if (options_given(options, row->name))
             continue;
         if (row->type == OPTION_FLAG && parameters_boolean(parameters, key, &on) && on)
             text = "on";

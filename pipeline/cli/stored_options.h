@@ -9,9 +9,8 @@
 /* Writes the options that select files and affect values as members of the open object. */
 void stored_write(struct json *json, const struct options *options);
 
-/* Sets the options that were not given from the parameters, which own the texts; `shaping`: only those that
- * affect values. STATUS_FAILED: no memory. */
-enum status stored_take(struct options *options, const struct parameters *parameters, bool shaping,
+/* Sets the options that were not given from the parameters, which own the texts. STATUS_FAILED: no memory. */
+enum status stored_take(struct options *options, const struct parameters *parameters,
                         struct error *err);
 
 /* Describes the options that differ from the parameters: "--alpha is white there and black here, ...";

@@ -181,7 +181,7 @@ static enum status take_options(struct takeover *t, struct error *err)
 {
     struct image_options *image = &t->options.image;
     parameters_integer(t->parameters, "limit", &t->limit);
-    enum status status = stored_take(&image->common, t->parameters, false, err);
+    enum status status = stored_take(&image->common, t->parameters, err);
     if (image->max_decode_seconds > 0 && !options_given(&image->common, "max-decode-seconds"))
         image->isolate = true;
     return status;

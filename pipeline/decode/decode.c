@@ -37,18 +37,6 @@ void decode_options_default(struct decode_options *options)
         .alpha = ALPHA_WHITE, .max_pixels = 268435456, .max_scans = 100, .scale = 1};
 }
 
-void decode_options_again(struct decode_options *options, const char *alpha, const char *icc)
-{
-    decode_options_default(options);
-    if (alpha)
-        options->alpha = strcmp(alpha, "black") == 0  ? ALPHA_BLACK
-                         : strcmp(alpha, "drop") == 0 ? ALPHA_DROP
-                                                      : ALPHA_WHITE;
-    options->icc = icc && strcmp(icc, "apply") == 0 && decode_icc_library();
-    options->max_pixels = UINT64_MAX;
-    options->max_scans = UINT32_MAX;
-}
-
 enum reason codec_short(const struct input *input, struct failure *failure, const char *message)
 {
     if (input->error_number)

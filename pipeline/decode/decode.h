@@ -43,10 +43,6 @@ struct decode_options {
 /* white, 268435456, 100, 1, false, false, NULL */
 void decode_options_default(struct decode_options *options);
 
-/* Options for decoding an image again: pixels as made with `alpha` and `icc`, texts from a file's
- * parameters (NULL: the default), without limits. */
-void decode_options_again(struct decode_options *options, const char *alpha, const char *icc);
-
 struct image_info {
     char format[8];                 /* "jpeg", "png": short lower-case name, NUL-padded */
     uint32_t width, height;         /* stored size, before orientation and scaling */

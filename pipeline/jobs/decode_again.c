@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A thread's decoder and buffers, allocated when needed. */
 struct bench {
@@ -83,16 +84,23 @@ enum status decode_again_rows(struct decode_again *again, const uint64_t *rows, 
     return reopen_rows(again->reopen, rows, count, &opened, err);
 }
 
-/* The options with which the file's pixels were decoded. */
-static enum status read_options(struct decode_options *out, struct result *result,
-                                struct error *err)
+enum status decode_again_options(struct decode_options *out, const struct result *result,
+                                 struct error *err)
 {
     struct parameters *parameters;
-    const enum status status = parameters_open(&parameters, result->parameters, err);
-    if (status != STATUS_OK)
-        return status;
-    decode_options_again(out, parameters_member(parameters, "alpha"),
-                         parameters_member(parameters, "icc"));
+    decode_options_default(out);
+    if (parameters_open(&parameters, result->parameters, err) != STATUS_OK)
+        return STATUS_FAILED;
+    const char *alpha = parameters_member(parameters, "alpha");
+    const char *icc = parameters_member(parameters, "icc");
+    if (alpha)
+        out->alpha = strcmp(alpha, "black") == 0  ? ALPHA_BLACK
+                     : strcmp(alpha, "drop") == 0 ? ALPHA_DROP
+                                                  : ALPHA_WHITE;
+    out->icc = icc && strcmp(icc, "apply") == 0;
+    parameters_integer(parameters, "max_pixels", &out->max_pixels);
+    out->max_scans = parameters_number(parameters, "max_scans", out->max_scans);
+    out->scale = parameters_number(parameters, "decode_scale", 1);
     parameters_close(&parameters);
     return STATUS_OK;
 }
@@ -104,7 +112,11 @@ enum status decode_again_open(struct decode_again **out, const struct reopen_con
     if (!again)
         return error_memory(err, sizeof *again, "pictures");
     pthread_mutex_init(&again->lock, NULL);
-    enum status status = read_options(&again->options, config->result, err);
+    enum status status = decode_again_options(&again->options, config->result, err);
+    again->options.icc = again->options.icc && decode_icc_library();
+    again->options.max_pixels = UINT64_MAX;
+    again->options.max_scans = UINT32_MAX;
+    again->options.scale = 1;
     again->options.stop = config->stop;
     if (status == STATUS_OK)
         status = budget_open(&again->budget, config->memory, err);

@@ -6,6 +6,10 @@
 #include "decode/decode.h"
 #include "jobs/reopen.h"
 
+/* The options with which the result's pixels were decoded. STATUS_FAILED: its parameters are damaged. */
+enum status decode_again_options(struct decode_options *out, const struct result *result,
+                                 struct error *err);
+
 struct decode_again;
 
 /* config's memory: bytes for decoding, and as many for members of compressed archives; a picture

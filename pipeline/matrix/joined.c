@@ -12,44 +12,43 @@
 
 struct joined {
     char *name;
-    struct joined_part part[JOINED_MOST];
-    unsigned parts;
+    struct matrix_source part[JOINED_MOST];
+    struct join join;
     uint32_t dimension;
-    bool is_unit;
-    struct joined_unit unit;
 };
 
 static void joined_close(void *context)
 {
     struct joined *joined = context;
-    for (unsigned i = 0; i < joined->parts; i++)
-        matrix_close(&joined->part[i].matrix);
+    for (unsigned i = 0; i < joined->join.parts; i++)
+        matrix_close(&joined->part[i]);
     free(joined->name);
     free(joined);
 }
 
-static double place(const struct joined_unit *unit, unsigned part, float value)
+static double place(const struct join *join, unsigned part, float value)
 {
-    return unit->roots[part] ? sqrt((double)value) : (double)value;
+    return join->roots[part] ? sqrt((double)value) : (double)value;
 }
 
-void joined_unit_row(float *row, const struct joined_unit *unit)
+void join_row(float *row, const struct join *join)
 {
     double length[JOINED_MOST], all = 0;
     const float *from = row;
-    for (unsigned i = 0; i < unit->parts; i++) {
+    for (unsigned i = 0; i < join->parts && join->unit; i++) {
         double square = 0;
-        for (uint32_t j = 0; j < unit->columns[i]; j++, from++)
-            square += place(unit, i, *from) * place(unit, i, *from);
+        for (uint32_t j = 0; j < join->columns[i]; j++, from++)
+            square += place(join, i, *from) * place(join, i, *from);
         length[i] = sqrt(square);
-        all += square > 0 ? unit->weight[i] * unit->weight[i] : 0;
+        all += square > 0 ? join->weight[i] * join->weight[i] : 0;
     }
     const double whole = sqrt(all);
-    for (unsigned i = 0; i < unit->parts; i++)
-        for (uint32_t j = 0; j < unit->columns[i]; j++, row++)
-            *row = length[i] == 0
+    for (unsigned i = 0; i < join->parts; i++)
+        for (uint32_t j = 0; j < join->columns[i]; j++, row++)
+            *row = !join->unit ? (float)((double)*row * join->weight[i])
+                   : length[i] == 0
                        ? 0
-                       : (float)(place(unit, i, *row) / length[i] * unit->weight[i] / whole);
+                       : (float)(place(join, i, *row) / length[i] * join->weight[i] / whole);
 }
 
 /* buffer: for `count` rows of any part. */
@@ -58,20 +57,17 @@ static enum status read_block(const struct joined *joined, uint64_t first, uint6
 {
     const size_t stride = joined->dimension;
     size_t offset = 0;
-    for (unsigned i = 0; i < joined->parts; i++) {
-        const struct joined_part *part = &joined->part[i];
-        const size_t columns = part->matrix.dimension;
-        enum status status = matrix_read(&part->matrix, first, count, buffer, err);
+    for (unsigned i = 0; i < joined->join.parts; i++) {
+        const size_t columns = joined->join.columns[i];
+        enum status status = matrix_read(&joined->part[i], first, count, buffer, err);
         if (status != STATUS_OK)
             return status;
         for (uint64_t row = 0; row < count; row++)
-            for (size_t j = 0; j < columns; j++)
-                rows[row * stride + offset + j] =
-                    (float)((double)buffer[row * columns + j] * part->weight);
+            memcpy(rows + row * stride + offset, buffer + row * columns, columns * sizeof *rows);
         offset += columns;
     }
-    for (uint64_t row = 0; row < count && joined->is_unit; row++)
-        joined_unit_row(rows + row * stride, &joined->unit);
+    for (uint64_t row = 0; row < count; row++)
+        join_row(rows + row * stride, &joined->join);
     return STATUS_OK;
 }
 
@@ -80,8 +76,8 @@ static enum status joined_read(void *context, uint64_t first, uint64_t count, fl
 {
     const struct joined *joined = context;
     uint32_t widest = 1;
-    for (unsigned i = 0; i < joined->parts; i++)
-        widest = max_u32(widest, joined->part[i].matrix.dimension);
+    for (unsigned i = 0; i < joined->join.parts; i++)
+        widest = max_u32(widest, joined->join.columns[i]);
     const size_t row_bytes = widest * sizeof(float);
     const uint64_t step = max_u64(min_u64(BLOCK_BYTES / row_bytes, count), 1);
     enum status status = STATUS_OK;
@@ -100,11 +96,11 @@ static bool joined_blank(const void *context, const float *row)
 {
     const struct joined *joined = context;
     bool blank = false;
-    for (unsigned i = 0; i < joined->parts && !blank && !joined->is_unit; i++) {
-        blank = matrix_is_blank(&joined->part[i].matrix, row);
-        row += joined->part[i].matrix.dimension;
+    for (unsigned i = 0; i < joined->join.parts && !blank && !joined->join.unit; i++) {
+        blank = matrix_is_blank(&joined->part[i], row);
+        row += joined->join.columns[i];
     }
-    return joined->is_unit ? matrix_row_is_zero(row, joined->dimension) : blank;
+    return joined->join.unit ? matrix_row_is_zero(row, joined->dimension) : blank;
 }
 
 static enum status joined_identity(void *context, char hex[65], struct error *err)
@@ -114,8 +110,8 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
     uint8_t digest[32];
     sha256_init(&state);
     sha256_update(&state, joined->name, strlen(joined->name) + 1);
-    for (unsigned i = 0; i < joined->parts; i++) {
-        const struct matrix_source *part = &joined->part[i].matrix;
+    for (unsigned i = 0; i < joined->join.parts; i++) {
+        const struct matrix_source *part = &joined->part[i];
         enum status status = part->identity(part->context, hex, err);
         if (status != STATUS_OK)
             return status;
@@ -131,22 +127,24 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
 }
 
 enum status joined_open(struct matrix_source *out, const char *name,
-                        const struct joined_part *parts, unsigned count, struct error *err)
+                        const struct matrix_source *parts, const struct join *join,
+                        struct error *err)
 {
     uint64_t dimension = 0;
     bool concurrent = true;
-    assert(count > 0 && count <= JOINED_MOST);
+    assert(join->parts > 0 && join->parts <= JOINED_MOST);
     *out = (struct matrix_source){0};
-    for (unsigned i = 0; i < count; i++) {
-        assert(parts[i].matrix.identity && parts[i].matrix.rows == parts[0].matrix.rows);
-        dimension += parts[i].matrix.dimension;
-        concurrent = concurrent && parts[i].matrix.concurrent;
+    for (unsigned i = 0; i < join->parts; i++) {
+        assert(parts[i].identity && parts[i].rows == parts[0].rows);
+        assert(parts[i].dimension == join->columns[i]);
+        dimension += parts[i].dimension;
+        concurrent = concurrent && parts[i].concurrent;
     }
     struct joined *joined = calloc(1, sizeof *joined);
     char *copy = strdup(name);
     if (!joined || !copy || dimension > UINT32_MAX) {
-        for (unsigned i = 0; i < count; i++) {
-            struct matrix_source part = parts[i].matrix;
+        for (unsigned i = 0; i < join->parts; i++) {
+            struct matrix_source part = parts[i];
             matrix_close(&part);
         }
         free(joined);
@@ -156,10 +154,10 @@ enum status joined_open(struct matrix_source *out, const char *name,
         return error_memory(err, sizeof *joined, "joined features");
     }
     joined->name = copy;
-    joined->parts = count;
+    joined->join = *join;
     joined->dimension = (uint32_t)dimension;
-    memcpy(joined->part, parts, count * sizeof *parts);
-    *out = (struct matrix_source){.rows = parts[0].matrix.rows,
+    memcpy(joined->part, parts, join->parts * sizeof *parts);
+    *out = (struct matrix_source){.rows = parts[0].rows,
                                   .dimension = joined->dimension,
                                   .read = joined_read,
                                   .blank = joined_blank,
@@ -167,18 +165,5 @@ enum status joined_open(struct matrix_source *out, const char *name,
                                   .identity = joined_identity,
                                   .close = joined_close,
                                   .context = joined};
-    return STATUS_OK;
-}
-
-enum status joined_open_unit(struct matrix_source *out, const char *name,
-                             const struct joined_part *parts, const struct joined_unit *unit,
-                             struct error *err)
-{
-    const enum status status = joined_open(out, name, parts, unit->parts, err);
-    if (status != STATUS_OK)
-        return status;
-    struct joined *joined = out->context;
-    joined->is_unit = true;
-    joined->unit = *unit;
     return STATUS_OK;
 }

@@ -92,28 +92,31 @@ static enum status open_feature(struct matrix_source *out, struct result *result
 
 /* --- several --------------------------------------------------------------------------------- */
 
-struct parts {
-    const struct result_feature *feature[JOINED_MOST];
-    double weight[JOINED_MOST];
-    unsigned count;
-};
+static void take_part(struct feature_join *of, const struct result_feature *feature, double weight)
+{
+    const unsigned i = of->join.parts++;
+    of->feature[i] = feature;
+    of->join.columns[i] = feature->dimension;
+    of->join.weight[i] = weight;
+    of->join.roots[i] = strcmp(feature->normalize, "l1") == 0;
+}
 
 /* One NAME[:WEIGHT]. */
-static enum status add_part(struct parts *parts, const struct result *result, char *text,
+static enum status add_part(struct feature_join *of, const struct result *result, char *text,
                             struct error *err)
 {
     char shown[256], digits[32];
     char *weight = strchr(text, ':');
     if (weight)
         *weight++ = 0;
-    if (parts->count == JOINED_MOST)
+    if (of->join.parts == JOINED_MOST)
         return error_set(err, STATUS_USAGE, "more than %d features cannot be joined", JOINED_MOST);
     const struct result_feature *feature = result_feature_find(result, text);
     if (!feature)
         return error_set(err, STATUS_USAGE, "%s holds no feature '%s'",
                          path_for_message(shown, sizeof shown, result->path), text);
-    for (unsigned i = 0; i < parts->count; i++)
-        if (parts->feature[i] == feature)
+    for (unsigned i = 0; i < of->join.parts; i++)
+        if (of->feature[i] == feature)
             return error_set(err, STATUS_USAGE, "the feature %s is joined with itself", text);
     double value = 1;
     if (weight &&
@@ -125,8 +128,7 @@ static enum status add_part(struct parts *parts, const struct result *result, ch
     /* The value used is the one that the canonical name states. */
     snprintf(digits, sizeof digits, "%.9g", value);
     parse_double(&value, digits);
-    parts->feature[parts->count] = feature;
-    parts->weight[parts->count++] = value;
+    take_part(of, feature, value);
     return STATUS_OK;
 }
 
@@ -141,22 +143,44 @@ static bool append(char *to, size_t size, const char *text, double weight)
     return (size_t)more < size - used;
 }
 
-static enum status describe(struct result_feature *whole, const struct parts *parts,
-                            struct error *err)
+/* What rows of joined features are, but for name and spec. */
+static void describe(struct result_feature *whole, const struct feature_join *of)
 {
-    bool fits = true;
-    *whole = (struct result_feature){.rows = parts->feature[0]->rows,
+    *whole = (struct result_feature){.rows = of->feature[0]->rows,
                                      .is_float = true,
-                                     .decode_scale = parts->feature[0]->decode_scale};
+                                     .decode_scale = of->feature[0]->decode_scale};
     snprintf(whole->kind, sizeof whole->kind, "joined");
-    snprintf(whole->normalize, sizeof whole->normalize, "%s", parts->feature[0]->normalize);
-    for (unsigned i = 0; i < parts->count; i++) {
-        const struct result_feature *part = parts->feature[i];
-        fits = fits && append(whole->name, sizeof whole->name, part->name, parts->weight[i]) &&
-               append(whole->spec, sizeof whole->spec, part->spec, parts->weight[i]);
+    for (unsigned i = 0; i < of->join.parts; i++)
+        whole->dimension += of->join.columns[i];
+}
+
+static enum status name_parts(struct feature_join *of, struct result_feature *about,
+                              const struct result *result, const char *name, struct error *err)
+{
+    enum status status = STATUS_OK;
+    bool fits = true;
+    char *copy = strdup(name);
+    if (!copy)
+        return error_memory(err, strlen(name) + 1, "joined features");
+    /* "NAME[:WEIGHT]+NAME[:WEIGHT]...". */
+    for (char *at = copy, *end; !status && at; at = end) {
+        end = strchr(at, '+');
+        if (end)
+            *end++ = 0;
+        status = add_part(of, result, at, err);
+    }
+    free(copy);
+    if (status)
+        return status;
+    describe(about, of);
+    snprintf(about->normalize, sizeof about->normalize, "%s", of->feature[0]->normalize);
+    for (unsigned i = 0; i < of->join.parts; i++) {
+        const struct result_feature *part = of->feature[i];
+        fits = fits && append(about->name, sizeof about->name, part->name, of->join.weight[i]) &&
+               append(about->spec, sizeof about->spec, part->spec, of->join.weight[i]);
         /* Values that are not normalised alike are as any numbers are. */
-        if (strcmp(part->normalize, whole->normalize) != 0)
-            whole->normalize[0] = 0;
+        if (strcmp(part->normalize, about->normalize) != 0)
+            about->normalize[0] = 0;
     }
     if (!fits)
         return error_set(err, STATUS_USAGE,
@@ -166,122 +190,88 @@ static enum status describe(struct result_feature *whole, const struct parts *pa
     return STATUS_OK;
 }
 
-/* Sets the matrix of each; none is open after a failure. */
-static enum status open_parts(struct joined_part *opened, struct result *result,
-                              const struct result_feature *const *feature, unsigned count,
-                              struct error *err)
-{
-    for (unsigned i = 0; i < count; i++) {
-        enum status status = open_feature(&opened[i].matrix, result, feature[i], err);
-        if (status) {
-            while (i-- > 0)
-                matrix_close(&opened[i].matrix);
-            return status;
-        }
-    }
-    return STATUS_OK;
-}
-
-static enum status open_joined(struct matrix_source *out, struct result_feature *about,
-                               struct result *result, const char *name, struct error *err)
-{
-    struct parts parts = {.count = 0};
-    struct joined_part opened[JOINED_MOST];
-    enum status status = STATUS_OK;
-    char *copy = strdup(name);
-    if (!copy)
-        return error_memory(err, strlen(name) + 1, "joined features");
-    /* "NAME[:WEIGHT]+NAME[:WEIGHT]...". */
-    for (char *at = copy, *end; !status && at; at = end) {
-        end = strchr(at, '+');
-        if (end)
-            *end++ = 0;
-        status = add_part(&parts, result, at, err);
-    }
-    free(copy);
-    if (status)
-        return status;
-    status = describe(about, &parts, err);
-    if (status)
-        return status;
-    for (unsigned i = 0; i < parts.count; i++)
-        opened[i].weight = parts.weight[i];
-    status = open_parts(opened, result, parts.feature, parts.count, err);
-    if (status)
-        return status;
-    status = joined_open(out, about->name, opened, parts.count, err);
-    about->dimension = out->dimension;
-    return status;
-}
-
 /* The text that tells joins apart: a digest of specs and weights, which together may be long. */
-static void describe_preset(struct result_feature *about,
-                            const struct result_feature *const *features,
-                            const struct preset_join *join)
+static enum status name_preset(struct feature_join *of, struct result_feature *about,
+                               const struct result *result, const char *json, struct error *err)
 {
+    struct preset_join preset;
     struct sha256 state;
     uint8_t digest[32];
-    char hex[65], weight[40];
+    char hex[65], weight[40], shown[256];
+    if (preset_join_read(&preset, json, err) != STATUS_OK)
+        return STATUS_FAILED;
     sha256_init(&state);
-    for (unsigned i = 0; i < join->count; i++) {
-        snprintf(weight, sizeof weight, "%.17g", join->weight[i]);
-        sha256_update(&state, features[i]->spec, strlen(features[i]->spec) + 1);
+    for (unsigned i = 0; i < preset.count; i++) {
+        const struct result_feature *feature = result_feature_find(result, preset.name[i]);
+        if (!feature)
+            return error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
+                             path_for_message(shown, sizeof shown, result->path), preset.name[i]);
+        take_part(of, feature, preset.weight[i]);
+        snprintf(weight, sizeof weight, "%.17g", preset.weight[i]);
+        sha256_update(&state, feature->spec, strlen(feature->spec) + 1);
         sha256_update(&state, weight, strlen(weight) + 1);
     }
     sha256_final(&state, digest);
     sha256_hex(hex, digest);
-    *about = (struct result_feature){
-        .rows = features[0]->rows, .is_float = true, .decode_scale = features[0]->decode_scale};
+    of->join.unit = true;
+    describe(about, of);
     snprintf(about->name, sizeof about->name, "%s", RESULT_PRESET);
-    snprintf(about->kind, sizeof about->kind, "joined");
     snprintf(about->spec, sizeof about->spec, "%s-%.32s", RESULT_PRESET, hex);
+    return STATUS_OK;
+}
+
+enum status feature_matrix_find(struct feature_join *of, struct result_feature *about,
+                                const struct result *result, const char *name, struct error *err)
+{
+    const struct result_feature *feature;
+    *of = (struct feature_join){.joined = true};
+    if (result->preset && (!name || strcmp(name, RESULT_PRESET) == 0) &&
+        !result_feature_find(result, RESULT_PRESET))
+        return name_preset(of, about, result, result->preset, err);
+    /* Only a text that names several features, or one with a weight, has these. */
+    if (name && strpbrk(name, "+:") && result->feature_count > 0)
+        return name_parts(of, about, result, name, err);
+    const enum status status = choose_feature(&feature, result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    *about = *feature;
+    take_part(of, feature, 1);
+    of->joined = false;
+    return STATUS_OK;
+}
+
+static enum status open_parts(struct matrix_source *out, struct result *result,
+                              const struct feature_join *of, const struct result_feature *about,
+                              struct error *err)
+{
+    struct matrix_source part[JOINED_MOST];
+    if (!of->joined)
+        return open_feature(out, result, of->feature[0], err);
+    for (unsigned i = 0; i < of->join.parts; i++) {
+        const enum status status = open_feature(&part[i], result, of->feature[i], err);
+        if (status != STATUS_OK) {
+            while (i-- > 0)
+                matrix_close(&part[i]);
+            return status;
+        }
+    }
+    return joined_open(out, of->join.unit ? about->spec : about->name, part, &of->join, err);
 }
 
 enum status feature_matrix_open_preset(struct matrix_source *out, struct result_feature *about,
                                        struct result *result, const char *json, struct error *err)
 {
-    struct preset_join join;
-    struct joined_unit unit = {0};
-    struct joined_part parts[JOINED_MOST];
-    const struct result_feature *features[JOINED_MOST];
-    char shown[256];
+    struct feature_join of = {.joined = true};
     *out = (struct matrix_source){0};
-    enum status status = preset_join_read(&join, json, err);
-    for (unsigned i = 0; i < join.count && !status; i++)
-        if (!(features[i] = result_feature_find(result, join.name[i])))
-            status = error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
-                               path_for_message(shown, sizeof shown, result->path), join.name[i]);
-    if (!status)
-        status = open_parts(parts, result, features, join.count, err);
-    if (status)
-        return status;
-    for (unsigned i = 0; i < join.count; i++) {
-        parts[i].weight = 1;
-        unit.columns[i] = parts[i].matrix.dimension;
-        unit.weight[i] = join.weight[i];
-        unit.roots[i] = strcmp(features[i]->normalize, "l1") == 0;
-    }
-    unit.parts = join.count;
-    describe_preset(about, features, &join);
-    status = joined_open_unit(out, about->spec, parts, &unit, err);
-    about->dimension = out->dimension;
-    return status;
+    const enum status status = name_preset(&of, about, result, json, err);
+    return status == STATUS_OK ? open_parts(out, result, &of, about, err) : status;
 }
 
 enum status feature_matrix_open(struct matrix_source *out, struct result_feature *about,
                                 struct result *result, const char *name, struct error *err)
 {
-    const struct result_feature *feature;
+    struct feature_join of;
     *out = (struct matrix_source){0};
-    if (result->preset && (!name || strcmp(name, RESULT_PRESET) == 0) &&
-        !result_feature_find(result, RESULT_PRESET))
-        return feature_matrix_open_preset(out, about, result, result->preset, err);
-    /* Only a text that names several features, or one with a weight, has these. */
-    if (name && strpbrk(name, "+:") && result->feature_count > 0)
-        return open_joined(out, about, result, name, err);
-    enum status status = choose_feature(&feature, result, name, err);
-    if (status)
-        return status;
-    *about = *feature;
-    return open_feature(out, result, feature, err);
+    const enum status status = feature_matrix_find(&of, about, result, name, err);
+    return status == STATUS_OK ? open_parts(out, result, &of, about, err) : status;
 }

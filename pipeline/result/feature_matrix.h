@@ -3,8 +3,19 @@
 #ifndef CLPIPE_RESULT_FEATURE_MATRIX_H
 #define CLPIPE_RESULT_FEATURE_MATRIX_H
 
-#include "matrix/matrix.h"
+#include "matrix/joined.h"
 #include "result/result.h"
+
+/* The features that rows are made of, and how. */
+struct feature_join {
+    const struct result_feature *feature[JOINED_MOST];
+    struct join join;
+    bool joined; /* false: one feature, as it is */
+};
+
+/* Those of a name, with the errors of feature_matrix_open, and what the rows are. */
+enum status feature_matrix_find(struct feature_join *of, struct result_feature *about,
+                                const struct result *result, const char *name, struct error *err);
 
 /* Opens the feature of that name (NULL: those of the file's preset, joined as it says, which are called
  * RESULT_PRESET, or else the only one), or several joined; the result must outlive

@@ -45,26 +45,26 @@ static void close_part(void *context)
     ((struct part *)context)->closed++;
 }
 
-static struct joined_part joined_part(struct part *part, double weight)
+static struct matrix_source source_of(struct part *part)
 {
-    return (struct joined_part){{.rows = ROWS,
-                                 .dimension = part->columns,
-                                 .read = read_part,
-                                 .identity = identify_part,
-                                 .close = close_part,
-                                 .context = part},
-                                weight};
+    return (struct matrix_source){.rows = ROWS,
+                                  .dimension = part->columns,
+                                  .read = read_part,
+                                  .identity = identify_part,
+                                  .close = close_part,
+                                  .context = part};
 }
 
 static void test_values(void **state)
 {
     (void)state;
     struct part part[2] = {{.columns = 2, .start = 100}, {.columns = 1, .start = 0.1f}};
-    const struct joined_part parts[2] = {joined_part(&part[0], 0.3), joined_part(&part[1], 1)};
+    const struct matrix_source parts[2] = {source_of(&part[0]), source_of(&part[1])};
+    const struct join join = {.parts = 2, .columns = {2, 1}, .weight = {0.3, 1}};
     struct matrix_source whole;
     struct error err = ERROR_INIT;
     float rows[ROWS][3];
-    assert_int_equal(joined_open(&whole, "a:0.3+b", parts, 2, &err), STATUS_OK);
+    assert_int_equal(joined_open(&whole, "a:0.3+b", parts, &join, &err), STATUS_OK);
     assert_int_equal(whole.rows, ROWS);
     assert_int_equal(whole.dimension, 3);
     assert_int_equal(matrix_read(&whole, 0, ROWS, rows[0], &err), STATUS_OK);
@@ -105,16 +105,17 @@ static void test_threads(void **state)
 {
     (void)state;
     struct part part[2] = {{.columns = WIDE, .start = 3}, {.columns = 1, .start = 50}};
-    struct joined_part parts[2] = {joined_part(&part[0], 1), joined_part(&part[1], 2)};
+    struct matrix_source parts[2] = {source_of(&part[0]), source_of(&part[1])};
+    const struct join join = {.parts = 2, .columns = {WIDE, 1}, .weight = {1, 2}};
     struct matrix_source whole;
     struct error err = ERROR_INIT;
     pthread_t threads[THREADS];
-    parts[0].matrix.concurrent = true;
-    assert_int_equal(joined_open(&whole, "a+b:2", parts, 2, &err), STATUS_OK);
+    parts[0].concurrent = true;
+    assert_int_equal(joined_open(&whole, "a+b:2", parts, &join, &err), STATUS_OK);
     assert_false(whole.concurrent);
     matrix_close(&whole);
-    parts[1].matrix.concurrent = true;
-    assert_int_equal(joined_open(&whole, "a+b:2", parts, 2, &err), STATUS_OK);
+    parts[1].concurrent = true;
+    assert_int_equal(joined_open(&whole, "a+b:2", parts, &join, &err), STATUS_OK);
     assert_true(whole.concurrent);
     for (int t = 0; t < THREADS; t++)
         assert_int_equal(pthread_create(&threads[t], NULL, read_wide, &whole), 0);
@@ -137,7 +138,8 @@ static void test_identity(void **state)
 {
     (void)state;
     struct part part[2] = {{.columns = 1, .identity = "7"}, {.columns = 1, .identity = "c"}};
-    const struct joined_part parts[2] = {joined_part(&part[0], 2), joined_part(&part[1], 1)};
+    const struct matrix_source parts[2] = {source_of(&part[0]), source_of(&part[1])};
+    const struct join join = {.parts = 2, .columns = {1, 1}, .weight = {2, 1}};
     struct matrix_source whole;
     struct error err = ERROR_INIT;
     char hex[65], wanted[65], bytes[6 + 64 + 64] = "a:2+b";
@@ -149,7 +151,7 @@ static void test_identity(void **state)
     sha256_update(&sha, bytes, sizeof bytes);
     sha256_final(&sha, digest);
     sha256_hex(wanted, digest);
-    assert_int_equal(joined_open(&whole, "a:2+b", parts, 2, &err), STATUS_OK);
+    assert_int_equal(joined_open(&whole, "a:2+b", parts, &join, &err), STATUS_OK);
     assert_int_equal(whole.identity(whole.context, hex, &err), STATUS_OK);
     assert_string_equal(hex, wanted);
     part[1].identity = NULL;
@@ -162,18 +164,19 @@ static void test_errors(void **state)
 {
     (void)state;
     struct part part[2] = {{.columns = 1}, {.columns = UINT32_MAX}};
-    struct joined_part parts[2] = {joined_part(&part[0], 1), joined_part(&part[1], 1)};
+    struct matrix_source parts[2] = {source_of(&part[0]), source_of(&part[1])};
+    struct join join = {.parts = 2, .columns = {1, UINT32_MAX}, .weight = {1, 1}};
     struct matrix_source whole;
     struct error err = ERROR_INIT;
     float row[2];
-    assert_int_equal(joined_open(&whole, "a+b", parts, 2, &err), STATUS_USAGE);
+    assert_int_equal(joined_open(&whole, "a+b", parts, &join, &err), STATUS_USAGE);
     assert_non_null(strstr(err.sentence, "too many values"));
     assert_int_equal(part[0].closed, 1);
     assert_int_equal(part[1].closed, 1);
-    part[1].columns = 1;
+    part[1].columns = join.columns[1] = 1;
     part[1].start = -1;
-    parts[1] = joined_part(&part[1], 1);
-    assert_int_equal(joined_open(&whole, "a+b", parts, 2, &err), STATUS_OK);
+    parts[1] = source_of(&part[1]);
+    assert_int_equal(joined_open(&whole, "a+b", parts, &join, &err), STATUS_OK);
     assert_int_equal(matrix_read(&whole, 0, 1, row, &err), STATUS_FAILED);
     assert_string_equal(err.sentence, "a part cannot be read");
     matrix_close(&whole);

@@ -1,0 +1,37 @@
+/* describing.h: features of pictures that the caller has: an ingest without walk and file, for the library
+ * and for pictures that are compared with those of a file. */
+#ifndef CLPIPE_INGEST_DESCRIBING_H
+#define CLPIPE_INGEST_DESCRIBING_H
+
+#include "ingest/ingest_config.h"
+#include "matrix/joined.h"
+
+struct describing {
+    /* Of the configuration these are used: features, decode, threads, memory, memory_streams, device_memory, stop,
+     * progress (phase "images", on the calling thread). */
+    struct ingest_config config;
+    struct ingest_devices devices;
+    struct join join; /* of the features */
+    uint32_t columns; /* of all of them */
+    uint64_t count;   /* of pictures */
+    float *values;    /* count x columns, as a file has them; NaN for a picture that failed */
+    /* Opens picture i, or sets *failure, and returns its name, which says whether it should be an image. Any
+     * thread, several at a time, again for a picture of a device that failed. */
+    const char *(*open)(void *context, uint64_t i, struct blob *blob, struct failure *failure);
+    /* Picture i is done, or has failed. Any thread, several at a time, once per picture unless the job fails. */
+    void (*done)(void *context, uint64_t i, const struct failure *failure);
+    void *context;
+};
+
+/* Adds a feature to those of the configuration and of the join. STATUS_USAGE: no such feature, no such model. */
+enum status describing_add(struct describing *describing, const char *spec, double weight,
+                           struct error *err);
+
+/* For `open`: a file. */
+void describing_open_file(struct blob *blob, const char *path, struct failure *failure);
+
+/* Describes all pictures; codebooks are bound. Failures of pictures are no failure of the job.
+ * STATUS_INTERRUPTED: stopped. */
+enum status describing_run(struct describing *describing, struct error *err);
+
+#endif
