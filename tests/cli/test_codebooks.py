@@ -56,6 +56,7 @@ def made(pictures, tmp_path_factory, program):
     output = tmp_path_factory.mktemp("made") / "made.h5"
     assert run_clpipe("ingest", pictures, "-o", output, *FISHER, *WORDS,
                       "-q").returncode == 1
+    assert os.listdir(output.parent) == ["made.h5"]  # nothing stays of the work directory
     return output
 
 

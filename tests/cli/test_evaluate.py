@@ -72,6 +72,18 @@ def test_folders_are_classes(finished):
     assert clusters["ari"] == pytest.approx(metrics.adjusted_rand_score(classes, labels), abs=1e-12)
 
 
+def test_columns_are_below_their_titles(finished):
+    join = f"{FEATURE}+counts"
+    for features in ("counts",), (FEATURE, "counts"), ("counts", join):
+        told = run_clpipe("evaluate", finished, *(word for name in features for word in ("--feature", name)))
+        head, *rows = [line for line in told.stdout.splitlines() if line.startswith(("feature ", *features))]
+        assert [row.split()[0] for row in rows] == list(features)
+        start = max(map(len, ("feature", *features)))
+        for row in rows:
+            assert row[:start].rstrip() == row.split()[0] and len(row) == len(head)
+            assert head.index("metric") == row.index(row.split()[2]) == start + 10
+
+
 def test_features_joins_and_metrics(finished):
     features, paths, _ = read(finished)
     classes = [folder(p) for p in paths]

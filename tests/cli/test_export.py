@@ -79,6 +79,33 @@ def test_labels(clpipe, finished, h5):
     assert (lengths == numpy.sqrt(clusters["distances"][:].astype(float)).astype("f4")).all()
 
 
+@pytest.mark.parametrize("what, dataset", [
+    ("labels", "clusters/kmeans/labels"), ("labels", "clusters/kmeans/distances"), ("labels", "images/path"),
+    ("clusters", "clusters/kmeans/labels"), ("images", "images/width"), ("failures", "failures/message"),
+    ("features", "features/counts"), ("centroids", "clusters/kmeans/centroids")])
+def test_what_cannot_be_read_is_told(clpipe, finished, tmp_path, what, dataset):
+    shutil.copy(finished, tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as f:
+        old = f[dataset]
+        scales = [dimension[0] if len(dimension) else None for dimension in old.dims]
+        shape, kind, attributes = old.shape, old.id.get_type(), dict(old.attrs)
+        del f[dataset]
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk(shape)
+        creation.set_deflate(1)
+        new = h5py.Dataset(h5py.h5d.create(f.id, dataset.encode(), kind, h5py.h5s.create_simple(shape), creation))
+        new.id.write_direct_chunk((0,) * len(shape), b"these bytes were never deflated")
+        for dimension, scale in zip(new.dims, scales):
+            if scale:
+                dimension.attach_scale(scale)
+        for key, value in attributes.items():
+            if key != "DIMENSION_LIST":
+                new.attrs[key] = value
+    feature = ["--feature", "counts"] if what == "features" else []
+    check_one_error(clpipe("export", "x.h5", "--what", what, *feature, "-o", "t.csv"), 3, "cannot read x.h5")
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
 def test_centroids(clpipe, finished, h5, tmp_path):
     stored = h5["clusters/kmeans/centroids"][:]
     rows = read_csv(clpipe("export", finished, "--what", "centroids").stdout)

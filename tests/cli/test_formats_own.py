@@ -246,6 +246,7 @@ def test_cut_and_false(tmp_path, program):
     failed, images = failures(tmp_path)
     assert {**{name: reason for name, (reason, _) in failed.items()},
             **{name: None for name in images}} == wanted
+    assert all("neither 0 nor 1" in failed[name][1] for name in ("before 0.pbm", "after 1.pbm"))
 
 
 def test_text_is_no_picture(tmp_path, program):

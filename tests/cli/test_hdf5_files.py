@@ -127,6 +127,19 @@ def test_virtual_datasets(ask, clpipe, finished, tmp_path, rows):
     assert (tmp_path / "f.h5").read_bytes() == before
 
 
+def test_nested_virtual_datasets(ask, tmp_path, rows):
+    """Sixteen lead to the rows; one more is taken for a circle, as circles are."""
+    with h5py.File(tmp_path / "n.h5", "w") as file:
+        file["0"] = rows
+    for i in range(1, 17):
+        virtual(tmp_path / "n.h5", rows, [(".", str(i - 1))], str(i))
+    virtual(tmp_path / "n.h5", rows, [(".", "there")], "here")
+    virtual(tmp_path / "n.h5", rows, [(".", "here")], "there")
+    assert ask("n.h5:/15").returncode == 0
+    for name in ("16", "here"):
+        check_one_error(ask(f"n.h5:/{name}", "--force"), 3, "takes them from there in a circle")
+
+
 def test_external_files(ask, tmp_path, rows, monkeypatch):
     """HDF5 gives zeros for the end of one that was cut off."""
     monkeypatch.chdir(tmp_path)

@@ -188,6 +188,13 @@ def test_names_that_are_not_utf8(clpipe, photos, tmp_path):
         assert f["features/x"][:].tobytes() == rows[::-1].tobytes()
 
 
+def test_an_absolute_source_is_not_below_this_directory(clpipe, file, mixed, tmp_path):
+    """Where a list names the same path below the working directory, that is another file."""
+    names = [f"{tmp_path}{mixed}/{name}" for name in paths_of(file)]
+    matrix = save(tmp_path, "x.npy", numpy.ones((13, 2), "f4"))
+    check_refused(clpipe, file, [f"x={matrix}", "--paths", write_list(tmp_path / "names", names)], 3, "no path in", "is that of an image")
+
+
 def test_missing_and_unused(clpipe, file, tmp_path):
     names = paths_of(file)
     rows = draw_rows(14)

@@ -204,6 +204,16 @@ def test_a_manifest_that_leads_elsewhere(clpipe, place, name):
     check_one_error(clpipe("info", "m.h5", cwd=place), 3, "damaged", "row 0 leads elsewhere")
 
 
+def test_a_manifest_of_no_parts(clpipe, place):
+    ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
+    with h5py.File(place / "m.h5", "r+") as file:
+        for name in list(file["parts"]):
+            dtype = file["parts"][name].dtype
+            del file["parts"][name]
+            file["parts"].create_dataset(name, (0,), dtype)
+    check_one_error(clpipe("info", "m.h5", cwd=place), 3, "/parts has an impossible size")
+
+
 def test_mapping_and_manifest_must_agree(clpipe, place):
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     with h5py.File(place / "m.h5", "r+") as file:

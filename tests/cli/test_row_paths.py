@@ -115,3 +115,18 @@ def test_report_shows_them(clpipe, matrix, tmp_path):
     result = clpipe("report", "r.h5", "-o", "pages")
     assert result.returncode == 0, result.stderr
     assert "13 images" in result.stdout and "missing" not in result.stdout
+
+
+@pytest.mark.parametrize("count, size, filter", [(1024, 32768, None), (1024, 32767, "gzip"), (1023, 9000, None)])
+def test_texts_are_deflated_where_most_are_short(clpipe, tmp_path, count, size, filter):
+    """From 64 KiB on, where all of them are less than half of the room that the longest makes."""
+    short, extra = divmod(size - 64, count - 1)
+    names = [f"{i:0{64 if i == 0 else short + (i <= extra)}}" for i in range(count)]
+    assert sum(map(len, names)) == size and len(set(names)) == count
+    (tmp_path / "paths.txt").write_text("\n".join(names) + "\n")
+    numpy.save(tmp_path / "x.npy", numpy.arange(count, dtype="f4")[:, None])
+    result = clpipe("cluster", "x.npy", "--paths", "paths.txt", "-k", 1, "-o", "x.h5")
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "x.h5") as f:
+        assert f["images/path"].dtype.itemsize == 64 and f["images/path"].compression == filter
+        assert list(f["images/path"].asstr()) == names

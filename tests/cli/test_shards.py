@@ -109,6 +109,13 @@ def test_where_the_number_comes_from(clpipe, photos, shard, env, said):
         assert f"{said[0]}/{said[1]}:" in result.stdout
 
 
+def test_a_single_shard_is_one(clpipe, photos):
+    assert clpipe("ingest", photos, "-o", "s.h5", "--shard", "0/1", "-q", *FEATURE).returncode == 0
+    assert "shard     0/1: files 0 to 13 of 13\n" in clpipe("info", "s.h5").stdout
+    told = json.loads(clpipe("info", "s.h5", "--json", "-").stdout)["shard"]
+    assert [told[key] for key in ("index", "count", "first", "last", "list_count")] == [0, 1, 0, 13, 13]
+
+
 def test_shards_need_given_codebooks(clpipe, photos):
     check_one_error(clpipe("ingest", photos, "-o", "s.h5", "--shard", "0/2", "--feature",
                            "dct:words=8"), 2, "clpipe codebook", "--feature dct_words8=dct:words=8")

@@ -144,6 +144,20 @@ def test_what_has_moved(place, monkeypatch):
     assert sources() == ["p9", "new/p2"]
 
 
+def test_nothing_but_the_directory_has_changed(place, monkeypatch):
+    """Whether its name becomes a smaller or a larger text, the file has the new one."""
+    shutil.move("p2", "b/p2")
+    monkeypatch.chdir(place / "b")
+    ingest("p2", "-o", "../x.h5")
+    for before, after in ("b", "a"), ("a", "c"):
+        shutil.move(place / before, place / after)
+        monkeypatch.chdir(place / after)
+        report, _ = ingest("p2", "-o", "../x.h5", "--relocate", "p2")
+        assert report["images_unchanged"] == 5
+        with h5py.File("../x.h5") as file:
+            assert file["images/directories"].asstr()[:].tolist() == [str(place / after)]
+
+
 @pytest.mark.deep
 def test_lists_from_another_directory(place, monkeypatch):
     """What they name is looked up from where they were first given."""

@@ -350,6 +350,70 @@ static void test_full_disk(void **state)
     row_list_close(&list);
 }
 
+/* Notes what is read. */
+static enum status note_read(void *context, const struct move_column *column, uint64_t first,
+                             uint64_t count, void *rows, struct error *err)
+{
+    char *text = context;
+    (void)err;
+    snprintf(text + strlen(text), 64, "%llu+%llu ", (unsigned long long)first,
+             (unsigned long long)count);
+    for (uint64_t i = 0; i < count * column->row_bytes; i++)
+        ((uint8_t *)rows)[i] = (uint8_t)(first + i / column->row_bytes);
+    return STATUS_OK;
+}
+
+/* Runs of input 0 (first row, count), with `between` runs of input 1 after each, as they are read. */
+static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned between,
+                        size_t row_bytes, const char *expected)
+{
+    char reads[1024] = "", others[2048] = "";
+    const struct row_input input[2] = {{note_read, NULL, reads}, {note_read, NULL, others}};
+    struct row_list *list;
+    row_list_open(&list, directory, NULL);
+    for (unsigned i = 0; i < count; i++) {
+        row_list_add(list, 0, runs[i][0], runs[i][1], NULL);
+        for (unsigned j = 0; j < between; j++)
+            row_list_add(list, 1, 1000 - j, 1, NULL);
+    }
+    row_list_finish(list, NULL);
+    const uint64_t rows = row_list_rows(list);
+    const struct move_column column = {
+        .kind = MOVE_FIXED, .row_bytes = row_bytes, .list = list, .input = input};
+    uint8_t *values = malloc(rows * row_bytes);
+    assert_int_equal(move_read(&column, 0, rows, values, NULL), STATUS_OK);
+    for (uint64_t row = 0; row < rows; row++) {
+        const struct row_run run = run_of(list, row);
+        for (size_t i = 0; i < row_bytes; i++)
+            assert_int_equal(values[row * row_bytes + i], (uint8_t)(run.first + row - run.row));
+    }
+    assert_string_equal(reads, expected);
+    free(values);
+    row_list_close(&list);
+}
+
+/* Rows that lie near each other are read at once, whatever is between them in the list. */
+static void test_spans(void **state)
+{
+    (void)state;
+    check_reads((const uint64_t[][2]){{50, 1}, {51, 2}, {55, 1}}, 3, 1, 1, "50+6 ");
+    /* Up to four times what is wanted. */
+    check_reads((const uint64_t[][2]){{0, 1}, {7, 1}}, 2, 1, 1, "0+8 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {8, 1}}, 2, 1, 1, "0+1 8+1 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {7, 1}, {11, 1}, {16, 1}}, 4, 1, 1, "0+12 16+1 ");
+    /* None of them before the one before it. */
+    check_reads((const uint64_t[][2]){{5, 2}, {7, 1}, {4, 1}, {8, 1}}, 4, 1, 1, "5+3 4+5 ");
+    check_reads((const uint64_t[][2]){{5, 2}, {6, 1}}, 2, 1, 1, "5+2 6+1 ");
+    /* Up to 15 runs of others between them. */
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 15, 1, "0+2 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 16, 1, "0+1 1+1 ");
+    /* Up to 256 KiB, from a run of less than 16 KiB on. */
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 31}}, 2, 1, 8192, "0+32 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 32}}, 2, 1, 8192, "0+1 1+32 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 1, 16383, "0+2 ");
+    check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 1, 16384, "0+1 1+1 ");
+}
+
 static void test_stop(void **state)
 {
     struct row_list *list = make_list();
@@ -382,8 +446,11 @@ static void test_empty(void **state)
     row_list_close(&list);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_values_and_threads), cmocka_unit_test(test_broken_rows),
-    cmocka_unit_test(test_full_disk), cmocka_unit_test(test_stop), cmocka_unit_test(test_empty)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_and_threads),
+                                          cmocka_unit_test(test_broken_rows),
+                                          cmocka_unit_test(test_full_disk),
+                                          cmocka_unit_test(test_spans),
+                                          cmocka_unit_test(test_stop),
+                                          cmocka_unit_test(test_empty)};
 
 TEST_GROUP(move_rows, make_directory, remove_directory)
