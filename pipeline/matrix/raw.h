@@ -39,7 +39,7 @@ struct raw {
 };
 
 /* `dataset`, in a file of h5_driver.h, and `path` must outlive it; writes through HDF5 must have
- * been flushed. HDF5's one thread. STATUS_FAILED: more than two axes, values of variable size. */
+ * been flushed. Only on HDF5's thread. STATUS_FAILED: more than two axes, values of variable size. */
 enum status raw_open(struct raw **out, hid_t dataset, const char *path, struct error *err);
 
 /* A dataset with the shape of `like`, made up of the rows of the dataset `name` in each segment's
@@ -58,7 +58,7 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
 
 /* Returns another reference, to be closed as well. */
 struct raw *raw_share(struct raw *raw);
-/* HDF5's one thread. Accepts a pointer to NULL; sets *raw to NULL. */
+/* Only on HDF5's thread. Accepts a pointer to NULL; sets *raw to NULL. */
 void raw_close(struct raw **raw);
 
 /* Contiguous values of any file, `columns` per row, starting at `start`; needs no closing. */

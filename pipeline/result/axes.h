@@ -13,7 +13,7 @@ struct axes {
     struct axes_scale {
         uint64_t address;
         char *name;
-    } * scale; /* the datasets at the root, once a name was asked for */
+    } * scale; /* the datasets at the root, read when a name is first requested */
     unsigned count;
 };
 
@@ -25,8 +25,8 @@ void axes_clear(struct axes *axes);
 enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset, unsigned axis,
                       struct error *err);
 
-/* Whether a dataset is a scale. (H5DSis_scale of HDF5 1.10 frees memory twice if the attribute that
- * says so is damaged.) */
+/* Whether a dataset is a scale. (H5DSis_scale of HDF5 1.10 frees memory twice if the attribute
+ * CLASS is damaged.) */
 bool axes_is_scale(hid_t dataset);
 
 #endif

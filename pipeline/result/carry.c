@@ -1,4 +1,4 @@
-/* carry.c: everything with a value for each image follows the row map. */
+/* carry.c: copies everything that has a value per image according to the row map. */
 #include "result/carry.h"
 #include "base/labelled.h"
 #include "base/log.h"
@@ -15,15 +15,15 @@
 #include <string.h>
 
 #define BLOCK_BYTES (8u << 20)
-#define MAP_CHUNK   16384 /* values of a row map that are compressed together */
+#define MAP_CHUNK   16384 /* values of a row map per chunk */
 
 static uint64_t rows_in_block(size_t row_bytes)
 {
     return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
 }
 
-/* Rows [first, first + *count) of the new file that lie together in the old one, or have no row
- * there; *count is at most `most` and `left`. Returns the old row of the first, or -1. */
+/* Finds rows [first, first + *count) of the new file that are consecutive in the old one, or all
+ * missing there; *count is at most `most` and `left`. Returns the old row of the first, or -1. */
 static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most, uint64_t *count)
 {
     const int64_t start = map->earlier[first];
@@ -68,7 +68,7 @@ enum status carry_imported(struct carry *c, struct error *err)
 
 /* --- clusterings ----------------------------------------------------------------------------- */
 
-/* What is made anew of a clustering of the new file. */
+/* The recomputed parts of a clustering in the new file. */
 struct continued {
     const struct result_clusters *old;
     float *centroids, *distances;
@@ -86,7 +86,7 @@ static void continued_clear(struct continued *k)
     free(k->nearest);
 }
 
-/* Reads a whole part of a clustering in the new file to `to` or, where that is NULL, writes `from`. */
+/* Reads a whole part of a clustering in the new file to `to` or, if that is NULL, writes `from`. */
 static enum status move_part(const struct carry *c, const char *clusters, enum cluster_part part,
                              void *to, const void *from, struct error *err)
 {
@@ -101,7 +101,7 @@ static enum status move_part(const struct carry *c, const char *clusters, enum c
               : h5_write_rows(dataset, kind->type, 0, size[0], from, c->path, err);
 }
 
-/* Clusterings have the same memory as `cluster` took to make them. */
+/* Carrying a clustering takes no more memory than `cluster` took to make it. */
 static enum status load_continued(struct continued *k, const struct carry *c, struct error *err)
 {
     const struct result_clusters *old = k->old;
@@ -120,7 +120,8 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
 }
 
-/* New rows of a level are where the level below, which is carried before, has their clusters. */
+/* New rows of a level get the parents of their clusters in the level below, which is carried
+ * first. */
 static enum status label_by_level_below(struct continued *k, const struct carry *c,
                                         struct error *err)
 {
@@ -143,7 +144,8 @@ static enum status label_by_level_below(struct continued *k, const struct carry 
     return status;
 }
 
-/* The rows of the new file that a clustering was made from; false: not all of its features are there. */
+/* Opens the new file's rows of the feature that a clustering was made from; false: features are
+ * missing. */
 static bool open_rows(struct matrix_source *rows, const struct carry *c,
                       const struct result_clusters *old)
 {
@@ -180,7 +182,7 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
         if (next_run(c->map, first, block, &count) >= 0)
             continue;
         status = matrix_read(&matrix, first, count, rows, err);
-        /* Rows that say nothing get no label. */
+        /* Rows without information get no label. */
         for (uint64_t i = 0; i < count && !status; i++)
             if (matrix_is_blank(&matrix, rows + i * columns))
                 rows[i * columns] = NAN;
@@ -199,7 +201,7 @@ out:
     return status;
 }
 
-/* What depends on the rows that there are now. */
+/* Recomputes what depends on the current rows. */
 static enum status write_continued(const struct continued *k, const struct carry *c,
                                    struct error *err)
 {
@@ -243,8 +245,8 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     return status;
 }
 
-/* Whether `feature`, a name or several joined ("a+b:0.5", or the name of the preset), has other
- * values now, although the images are the same. */
+/* Whether the values of `feature`, one or several joined ("a+b:0.5", or the name of the preset),
+ * have changed although the images are the same. */
 static bool is_outdated(const struct carry *c, const char *what, const char *name,
                         const char *feature)
 {
@@ -263,7 +265,7 @@ static bool is_outdated(const struct carry *c, const char *what, const char *nam
     return false;
 }
 
-/* How well clusters agree with folders is not known of rows that have come or gone. */
+/* Agreement with folders is unknown if rows were added or removed. */
 static bool is_agreement(const char *attribute)
 {
     bool is = false;
@@ -306,8 +308,7 @@ enum status carry_clusters(struct carry *c, struct error *err)
 
 /* --- neighbours ------------------------------------------------------------------------------ */
 
-/* The row numbers as they are now (`now` of each of the old ones, -1: it is gone); neighbours that are gone
- * are left out. */
+/* Renumbers rows (now[]: the new number of each old row, -1: removed); leaves out removed neighbours. */
 static void renumber_row(const int64_t *now, uint64_t old_rows, int64_t *rows, float *distances,
                          uint64_t n)
 {
@@ -371,7 +372,7 @@ static enum status carry_graph(struct carry *c, const char *feature, const int64
     return status ? status : renumber_graph(c, group, name, now, err);
 }
 
-/* The number of each old row; -1: it is gone. Free it. */
+/* The new number of each old row; -1: removed. Free it. */
 static enum status find_rows_now(int64_t **out, const struct carry *c, struct error *err)
 {
     const uint64_t old_rows = result_images(c->from);
@@ -449,7 +450,7 @@ enum status carry_write_map(hid_t run, const struct row_map *map, const char *pa
     H5_SCOPED hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
                     dataset = H5I_INVALID_HID;
     H5Pset_obj_track_times(list, false);
-    /* Rows mostly follow each other: the map takes a byte or two for a hundred of them. */
+    /* Rows are mostly consecutive: the map takes a byte or two per hundred rows. */
     if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
         H5Pset_chunk(list, 1, &chunk);
         H5Pset_shuffle(list);

@@ -1,4 +1,4 @@
-/* change.c: copies of all objects, and what stands on them. */
+/* change.c: copies all objects, then adds checksums and runs. */
 #include "result/change.h"
 #include "base/output.h"
 #include "result/checksums.h"
@@ -17,14 +17,14 @@ static bool is_left_out(const void *context, const char *name)
            (change->leave_out && change->leave_out(change->context, name));
 }
 
-/* Checksums and runs come in the end. */
+/* Checksums and runs are written last. */
 static bool is_not_copied_yet(const void *context, const char *name)
 {
     return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0 ||
            is_left_out(context, name);
 }
 
-/* What there is before anything is added. */
+/* Copies the objects to keep, before anything is added. */
 static enum status begin(const struct change *change, hid_t file, const char *temporary,
                          struct error *err)
 {
@@ -46,7 +46,7 @@ static enum status begin(const struct change *change, hid_t file, const char *te
     return status ? status : parts_attach(file, temporary, err);
 }
 
-/* A group is there only while it has members. */
+/* A group exists only while it has members. */
 static enum status remove_empty(hid_t file, const char *path, struct error *err)
 {
     static const char *const groups[] = {"clusters", "neighbours"};
@@ -69,7 +69,7 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
         return STATUS_OK;
     if (h5_create_group(&runs, file, "runs", change->output, err))
         return STATUS_FAILED;
-    /* Unless it is noted here, that of before would be copied. */
+    /* Otherwise the old note would be copied. */
     enum status status =
         h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", change->output, err);
     if (!status)
@@ -79,12 +79,12 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
     return status;
 }
 
-/* The scales that belong to one clustering alone. */
+/* The scales that belong to a single clustering. */
 #define OWN_AXES 6
 static const char *const own_axis[OWN_AXES] = {"cluster",   "iteration", "row",
                                                "dimension", "column",    SWEEP_AXIS};
 
-/* The level below names the clustering. */
+/* The level below refers to the clustering by name. */
 static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
                                  struct error *err)
 {
@@ -107,8 +107,8 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, c
     return status;
 }
 
-/* Gives a clustering another name, and the scales that are its own. References between HDF5 objects are
- * offsets, so they hold. */
+/* Renames a clustering and its own scales. References between HDF5 objects are offsets, so they stay
+ * valid. */
 static enum status rename_clusters(hid_t file, const char *from, const char *to, const char *path,
                                    struct error *err)
 {

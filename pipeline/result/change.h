@@ -1,9 +1,9 @@
-/* change.h: a finished file written anew, with one object more or less, or under another name.
+/* change.h: rewrites a finished file with an object added, removed or renamed.
  *
  *   what the file has, but for what is left out ─> objects are added ─> checksums, runs, data of others ─>
  *   sync ─> rename
  *
- * Its rows keep their checksums, so that damage stays visible. HDF5's one thread. */
+ * Its rows keep their checksums, so that damage stays visible. Only on HDF5's thread. */
 #ifndef CLPIPE_RESULT_CHANGE_H
 #define CLPIPE_RESULT_CHANGE_H
 
@@ -12,17 +12,18 @@
 
 struct change {
     const char *output;
-    struct result *base;    /* may be the file of that name; NULL: there is only the root */
-    const char *parameters; /* of the root, where base is NULL */
+    struct result *base;    /* may be the existing output; NULL: the new file begins with the root
+                             * alone */
+    const char *parameters; /* of the root, if base is NULL */
     const char *replaces;   /* the absolute name of an object that is left out, or NULL */
-    /* Whether another one is left out with what is below it; NULL: none is. */
+    /* Whether to leave out another object with everything below it; NULL: no. */
     bool (*leave_out)(const void *context, const char *name);
-    /* Adds to the file, in which it leaves nothing open; may be NULL. */
+    /* Adds objects to the file and closes them; may be NULL. */
     enum status (*add)(void *context, hid_t file, const char *path, struct error *err);
     void *context;
-    /* Gives a clustering, and the scales that are its own, another name; NULL: none. */
+    /* Renames a clustering and its own scales; NULL: none. */
     const char *renamed_from, *renamed_to;
-    /* Notes which clustering `run` made under its usual name (NULL: none), in place of the one of before. */
+    /* Notes which clustering `run` made under its usual name (NULL: none), instead of the old note. */
     bool notes_run;
     const char *run_clusters;
 };

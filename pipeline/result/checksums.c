@@ -1,4 +1,4 @@
-/* checksums.c: computed where a file is written, compared where it is verified. */
+/* checksums.c: computes checksums when a file is written and compares them when it is verified. */
 #include "result/checksums.h"
 #include "result/defined.h"
 #include "result/identity.h"
@@ -67,7 +67,7 @@ static struct entry *find(const struct entries *entries, const char *name)
 
 /* --- what is stored -------------------------------------------------------------------------- */
 
-/* Reads the digests of one dataset; false: they have another form. */
+/* Reads the digests of one dataset; false: they are malformed. */
 static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
 {
     H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
@@ -87,7 +87,7 @@ static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
     return right;
 }
 
-/* Members of /checksums that have another form are as if they were not there. */
+/* Malformed members of /checksums count as missing. */
 static enum status load_own(void *context, hid_t object, const char *name,
                             const struct defined *defined, struct error *err)
 {
@@ -115,7 +115,7 @@ static enum status load(struct entries *entries, const struct result *from, stru
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* A text of 64 bytes as an attribute: nothing of it is in the file's heap. */
+/* Writes a text of 64 bytes as an attribute, outside the file's heap. */
 static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
                             struct error *err)
 {
@@ -127,7 +127,7 @@ static enum status put_root(hid_t object, const char *name, const char root[65],
     return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
 }
 
-/* As identity_root: of the digests that are known, else of those that are then. */
+/* Like identity_root, from known digests if there are any; else computes them. */
 static enum status entry_root(void *context, char root[65], hid_t dataset, const char *name,
                               struct error *err)
 {
@@ -167,7 +167,7 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     return h5_finish_dataset(&dataset, path, err);
 }
 
-/* What is kept of another file's, under the names that it has now. */
+/* Takes over the checksums kept from another file, under the objects' new names. */
 static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
                              struct error *err)
 {
@@ -190,7 +190,7 @@ static enum status load_kept(struct entries *entries, const struct checksums_kep
             return error_memory(err, strlen(from), "a name");
         free(entry->name);
         entry->name = name;
-        entry->kept = false; /* the name is in the root */
+        entry->kept = false; /* the root includes the name */
     }
     return STATUS_OK;
 }
@@ -219,7 +219,7 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
     struct axes axes;
     struct entries entries = {.axes = &axes, .path = path};
     axes_init(&axes, file, path);
-    /* What follows reads past HDF5. */
+    /* The following reads bypass HDF5. */
     if (h5_flush_file(file, path, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < count; i++)
@@ -256,7 +256,7 @@ static bool is_asked_for(const struct checking *checking, const char *name)
                      !defined_below(name, "/runs");
 }
 
-/* Rows of images or failures: any of them may be damaged. */
+/* Adds rows of images or failures, some of which are damaged. */
 static enum status mark(struct verify *verify, const char *name, bool unreadable, uint64_t first,
                         uint64_t last, struct error *err)
 {
@@ -338,7 +338,7 @@ static enum status check_own(void *context, hid_t object, const char *name,
         if (found.count == stored->pieces.count)
             status = report(checking, name, &found, &stored->pieces, true, err);
     } else if (strcmp(root, stored->root) == 0) {
-        /* The digests of the digests: it is the checksums that are wrong, if anything. */
+        /* Compares the digests of the digests: if they differ, the checksums are wrong. */
         if (!same_digests(&found, &stored->pieces))
             verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
                           name);
@@ -355,7 +355,7 @@ static enum status check_own(void *context, hid_t object, const char *name,
     return status;
 }
 
-/* What no dataset's checksums cover: names, and attributes of groups. */
+/* Checks what no dataset's checksums cover: names, and attributes of groups. */
 static enum status check_identity(struct checking *checking, struct error *err)
 {
     struct result *result = checking->verify->result;
@@ -372,7 +372,7 @@ static enum status check_identity(struct checking *checking, struct error *err)
     return status;
 }
 
-/* Whether a dataset belonged to a clustering that is not there any more. */
+/* Whether a dataset belonged to a clustering that no longer exists. */
 static bool is_of_lost_clusters(const struct result *result, const char *name)
 {
     char clusters[FEATURE_NAME_MAX] = "";

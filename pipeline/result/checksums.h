@@ -1,6 +1,6 @@
-/* checksums.h: /checksums: for each dataset of the format (but for /runs) the digests of its values'
- * pieces, under its own path, with the dataset's identity as attribute `root`; and the identity of
- * the file as attribute `identity` of the group. */
+/* checksums.h: /checksums: for each dataset of the format (except in /runs), the digests of the
+ * pieces of its values, under the dataset's path, with its identity as the attribute `root`; and the
+ * identity of the file as the attribute `identity` of the group. */
 #ifndef CLPIPE_RESULT_CHECKSUMS_H
 #define CLPIPE_RESULT_CHECKSUMS_H
 
@@ -15,23 +15,22 @@ struct checksums_known {
     const struct row_tree *tree;
 };
 
-/* The checksums of another file that stand for what was copied from it. */
+/* The checksums of another file, valid for the objects copied from it. */
 struct checksums_kept {
     const struct result *from;
-    /* Whether an object, by its absolute name, was not copied, nor what is below it. */
+    /* Whether an object (by its absolute name) and everything below it was left out. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;
-    const char *renamed_from,
-        *renamed_to; /* a clustering that has another name now; NULL: none has */
+    const char *renamed_from, *renamed_to; /* the renamed clustering; NULL: none */
 };
 
-/* Writes the checksums of a file that is written, which has none yet. Digests that are `kept` (NULL: none
- * are) or known (`count` of them) are not computed. Flushes the file. */
+/* Writes the checksums of a new file, which has none yet. Digests in `kept` (NULL: none) or `known`
+ * (`count` of them) are not recomputed. Flushes the file. */
 enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
                             const struct checksums_known *known, unsigned count, struct error *err);
 
 /* Digests the datasets at and below `name` (absolute, "/" for all but clusterings and neighbours)
- * and reports what is not as it was written, with its rows. */
+ * and reports the objects and rows that have changed since they were written. */
 enum status checksums_verify(struct verify *verify, const char *name, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* choose.c: finds a feature or clustering by name, and lists those that there are. */
+/* choose.c: finds a feature or clustering by name; lists the existing ones in errors. */
 #include "result/choose.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -41,7 +41,7 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
     *out = name ? result_clusters_find(result, name) : NULL;
     for (unsigned i = 0; i < count && !name; i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
-        /* The finest of several levels stands for all. */
+        /* Of several levels, only the finest counts. */
         if (clusters->level > 1 && result_clusters_below(result, clusters))
             continue;
         trees++;

@@ -8,15 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP       "classes"
-#define MARK        "model_digest"
-#define MOST_BYTES  ((uint64_t)1 << 30)
-#define USUAL_SCORE 36 /* length of a row times that of a class's weights, as networks have it */
-#define LANES       8
+#define GROUP      "classes"
+#define MARK       "model_digest"
+#define MOST_BYTES ((uint64_t)1 << 30)
+#define USUAL_SCORE                                                                                \
+    36 /* length of a row times that of a class's weights, as is usual in networks */
+#define LANES 8
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
-/* The model's layer, if it reads what the feature stores; NULL: it has none. */
+/* The model's layer, if its input is what the feature stores; NULL: it has none. */
 static const struct net_classes *classes_of(const struct feature *feature)
 {
     const struct net_model *model = feature->kind->network ? feature->net.model : NULL;
@@ -26,7 +27,7 @@ static const struct net_classes *classes_of(const struct feature *feature)
     return own ? &model->classes : NULL;
 }
 
-/* Rows of unit length have lost theirs: the scales make up for it. */
+/* Rows were scaled to unit length; the scales compensate for it. */
 static void scale_classes(float *out, const struct net_classes *classes, bool unit)
 {
     double squares = 0;
@@ -43,7 +44,7 @@ static void scale_classes(float *out, const struct net_classes *classes, bool un
         out[c] = unit ? (float)(classes->scale[c] * length) : classes->scale[c];
 }
 
-/* The lines of the names, each a string in `copy`. */
+/* Splits names into lines, each a string in `copy`. */
 static void split_names(const char **name, char *copy, const struct net_classes *classes)
 {
     memcpy(copy, classes->names, classes->names_bytes);
@@ -172,13 +173,13 @@ static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t 
         return error_memory(err, count * sizeof *layer->weights, "the classes");
     if (h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err))
         return STATUS_FAILED;
-    /* From the end on: bytes lie in front of what they become. */
+    /* Backwards, since the bytes lie before their converted values. */
     for (size_t i = count; type == VALUE_I8 && i-- > 0;)
         layer->weights[i] = ((const int8_t *)layer->weights)[i];
     return check_finite(layer->weights, count, where, path, err);
 }
 
-/* The scores' own scale becomes a part of the weights. */
+/* Multiplies the weights by the scores' own scale. */
 static void multiply(struct class_layer *layer, const float *scale)
 {
     double squares = 0;
@@ -204,7 +205,7 @@ static enum status read_layer(struct class_layer *out, const struct result *resu
         read_matrix(out, group, feature->dimension, where, path, err))
         return STATUS_FAILED;
     *strrchr(where, '/') = '\0';
-    /* The scale is in the place of the offset until it is a part of the weights. */
+    /* The scale is kept in place of the offset until the weights include it. */
     out->offset = malloc(out->count * sizeof *out->offset);
     if (!out->offset)
         return error_memory(err, out->count * sizeof *out->offset, "the classes");

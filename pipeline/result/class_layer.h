@@ -1,4 +1,5 @@
-/* class_layer.h: the linear layer that makes class scores of a feature's rows: /classes/NAME. */
+/* class_layer.h: the linear layer that computes class scores from a feature's rows:
+ * /classes/NAME. */
 #ifndef CLPIPE_RESULT_CLASS_LAYER_H
 #define CLPIPE_RESULT_CLASS_LAYER_H
 
@@ -10,7 +11,7 @@ struct class_layer {
     uint32_t count, columns;
     char **name;             /* count, UTF-8; then NULL */
     float *weights, *offset; /* count x columns; count: scores are weights * row + offset */
-    /* A row of this length has scores as the network's own (docs/networks.md). */
+    /* The row length for which scores equal the network's own (docs/networks.md). */
     double length;
 };
 
@@ -24,11 +25,11 @@ void class_layer_clear(struct class_layer *layer);
 void class_layer_scores(float *scores, const struct class_layer *layer, const float *rows,
                         uint64_t count);
 
-/* Copies /classes of `from`, which may be NULL, to a file that is written, and adds those of features whose
- * model is open. */
+/* Copies /classes of `from`, which may be NULL, to a new file, and adds those of features whose model is
+ * open. */
 enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
                                const char *path, struct error *err);
-/* Each layer has the shape of its feature, and the model of it. */
+/* Verifies that each layer fits the shape and the model of its feature. */
 struct verify;
 enum status class_groups_verify(struct verify *verify, struct error *err);
 

@@ -1,5 +1,4 @@
-/* clusters.c: the parts of a clustering as datasets, what may be replaced, and the clusterings that go into a
- * copy of the file. */
+/* clusters.c: writes the parts of a clustering as datasets; decides what may be replaced. */
 #include "result/clusters.h"
 #include "base/path.h"
 #include "matrix/projected.h"
@@ -61,7 +60,7 @@ static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
         snprintf(rows, sizeof rows, "%s", image_table.axis);
     else
         axis_name(rows, "row", c->name);
-    /* Projected rows are no feature's. */
+    /* Projected rows have axes of their own. */
     if (c->projection || !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
     axis_name(columns, "column", c->name);
@@ -167,7 +166,7 @@ static enum status write_clustering(hid_t file, const struct result_clustering *
 
 /* --- adding ---------------------------------------------------------------------------------- */
 
-/* Whether `output` may be written: *existing is it, if it is a clpipe file. */
+/* Checks that `output` may be written; *existing is that file, if it is a clpipe file. */
 static enum status check_output(struct result **existing, const char *output, const char *input,
                                 const struct result_clustering *clustering, bool replace,
                                 struct error *err)
@@ -177,7 +176,7 @@ static enum status check_output(struct result **existing, const char *output, co
     path_for_message(shown, sizeof shown, output);
     *existing = NULL;
     if (stat(output, &out))
-        return STATUS_OK; /* change_open says what there is to say */
+        return STATUS_OK; /* change_open reports the problem */
     if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return STATUS_OK;
     if (!S_ISREG(out.st_mode))
@@ -198,8 +197,8 @@ static enum status check_output(struct result **existing, const char *output, co
     return STATUS_OK;
 }
 
-/* Whether the clustering may be added to `base`, where an old one of that name is left out: of `root`, the
- * name of the finest level. */
+/* Checks that the clustering may be added to `base`, from which an old one of that name is left out. root:
+ * the name of the finest level. */
 static enum status check_base(struct result *base, const struct result_clustering *clustering,
                               const char *root, bool replace, struct error *err)
 {
@@ -233,7 +232,7 @@ struct adding {
     unsigned count;
 };
 
-/* The old levels. */
+/* Whether the object is one of the old levels. */
 static bool is_replaced(const void *context, const char *name)
 {
     const struct adding *adding = context;
@@ -271,7 +270,7 @@ enum status result_write_clusters(const char *output, const char *input,
                             .notes_run = clustering->by_run,
                             .run_clusters = clustering->by_run ? clustering->name : NULL};
     char shown[256];
-    /* Longer ones could not be read again. */
+    /* Longer ones could not be read back. */
     assert(strlen(clustering->feature) < sizeof((struct result_clusters *)0)->feature &&
            strlen(clustering->metric) < sizeof((struct result_clusters *)0)->metric &&
            strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
@@ -283,7 +282,7 @@ enum status result_write_clusters(const char *output, const char *input,
                 "'_', '.' and '-'",
                 path_for_message(shown, sizeof shown, clustering[i].name), FEATURE_NAME_MAX - 1);
     enum status status = check_output(&existing, output, input, clustering, replace, err);
-    /* A file of clusters alone takes further ones. */
+    /* Further clusters can be added to a file of clusters alone. */
     if (!input && existing)
         input = output;
     result_close(&existing);

@@ -1,4 +1,4 @@
-/* codebooks.c: codebooks as groups of datasets. */
+/* codebooks.c: writes and reads codebooks as groups of datasets. */
 #include "result/codebooks.h"
 
 #include "base/path.h"
@@ -339,7 +339,7 @@ enum status codebooks_write_log(const struct feature_set *features, const char *
                                 struct error *err)
 {
     char *name = learned_name(directory, err);
-    /* What is left there without a log is of another run. */
+    /* Without a log, such a file is from another run. */
     if (name)
         unlink(name);
     enum status status = name ? codebooks_write_file(name, features, "{}", err) : STATUS_FAILED;

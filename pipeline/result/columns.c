@@ -1,4 +1,4 @@
-/* columns.c: rows in, blocks out. */
+/* columns.c: collects rows and writes blocks. */
 #include "result/columns.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* content.h: what a file is made from, a row of it, and by which run. */
+/* content.h: the content of a file, its rows, and the runs that wrote it. */
 #ifndef CLPIPE_RESULT_CONTENT_H
 #define CLPIPE_RESULT_CONTENT_H
 
@@ -7,20 +7,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All that shapes the rows. The pointers belong to the caller. */
+/* Everything that determines the rows. The pointers belong to the caller. */
 struct content {
-    const char *const *sources; /* texts, as place_text gives them */
-    /* Of each source the text of the directory that it is looked up from ("": unknown); NULL: of all. */
+    const char *const *sources; /* texts from place_text */
+    /* For each source, the text of the directory to which it is relative ("": unknown); NULL: all
+     * unknown. */
     const char *const *directories;
     unsigned source_count;
     const struct feature_set *features;
     unsigned decode_scale;
-    /* Longest side, in pixels, of the thumbnails that the file is to hold: 0 where none were asked
-     * for. They are no part of a file's identity. */
+    /* Longest side, in pixels, of the thumbnails of the file; 0: none requested. Thumbnails are not
+     * part of a file's identity. */
     unsigned thumbnail_size;
-    const char *preset;      /* JSON: how the features are joined (preset.h); NULL: they are not */
-    struct list_share share; /* the rows are those of a shard; count 0: of everything */
-    const char *parameters;  /* JSON of all options that shape the content, stored to the letter */
+    const char *preset;      /* JSON: how the features are joined (preset.h); NULL: not joined */
+    struct list_share share; /* the shard of these rows; count 0: all rows */
+    const char *parameters;  /* JSON of all options that affect the content, stored verbatim */
 };
 
 /* One row of /images. */
@@ -37,7 +38,7 @@ struct result_image {
     uint64_t digest[2];
     char format[8];
     bool has_code;
-    uint8_t code[32]; /* zeros where there is none */
+    uint8_t code[32]; /* zeros if there is none */
 };
 
 /* One member of /runs: the fields are stored as attributes of /runs/N. */

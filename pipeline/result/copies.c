@@ -1,4 +1,4 @@
-/* copies.c: contiguous bytes past HDF5, chunks as they are stored. */
+/* copies.c: copies contiguous bytes without HDF5, and chunks as stored. */
 #include "result/copies.h"
 #include "base/cpus.h"
 #include "base/output.h"
@@ -15,7 +15,8 @@
 
 #define COPY_BYTES (1u << 20)
 
-/* The attributes of an object that the format defines, texts and numbers, except those that `to` has. */
+/* Copies the attributes of an object that the format defines, texts and numbers, except those that `to`
+ * already has. */
 static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t from,
                                    const char *name, struct error *err)
 {
@@ -64,7 +65,7 @@ static int descriptor_of(hid_t object)
     return found ? *descriptor : -1;
 }
 
-/* Inside the kernel where that can, else through memory. */
+/* Inside the kernel if possible, else through memory. */
 static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_at, int from,
                               uint64_t from_at, uint64_t size, struct error *err)
 {
@@ -132,7 +133,7 @@ static enum status copy_chunks(const struct copies *copies, hid_t to, hid_t from
     return status;
 }
 
-/* Whatever else there is: small, or rows of parts, which are not copied. */
+/* Other datasets: small ones, or rows of parts, which are not copied. */
 static enum status copy_values(const struct copies *copies, hid_t to, hid_t from, hid_t type,
                                uint64_t bytes, struct error *err)
 {
@@ -153,7 +154,7 @@ static enum status read_raw(void *context, const struct move_column *column, uin
     return raw_read(context, first, count, rows, err);
 }
 
-/* Rows that follow those of images. */
+/* Copies rows in the order of the new images. */
 static enum status move_values(const struct copies *copies, hid_t to, hid_t from, hid_t type,
                                uint64_t columns, struct error *err)
 {

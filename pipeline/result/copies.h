@@ -1,4 +1,4 @@
-/* copies.h: objects that the format defines, as they are, from a finished file to one that is written:
+/* copies.h: copies objects that the format defines from a finished file to a new one, unchanged:
  * layout, filters, attributes, names of scales, bytes. */
 #ifndef CLPIPE_RESULT_COPIES_H
 #define CLPIPE_RESULT_COPIES_H
@@ -9,18 +9,18 @@
 struct copies {
     struct result *from;
     hid_t to;
-    const char *path; /* of the file that is written, for messages */
-    /* Whether an object, by its absolute name, is left out with what is below it; NULL: none is. */
+    const char *path; /* of the new file, for messages */
+    /* Whether to leave out an object (by its absolute name) with everything below it; NULL: no. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;
     bool (*left_out_attribute)(const char *name); /* likewise of attributes */
-    /* Which row of `from` each row of images is: datasets that have that axis follow it, and what has no row gets
-     * NaN or -1. NULL: rows are the same. */
+    /* The row of `from` for each row of images: datasets with that axis are reordered; new rows get NaN or -1.
+     * NULL: the rows are the same. */
     const struct row_list *rows;
 };
 
 /* Copies the object `name` (absolute) and everything below it; its parent must exist.
- * copy_file_range copies the bytes, sharing them if the file system can. HDF5's one thread. */
+ * copy_file_range copies the bytes, sharing them if the file system can. Only on HDF5's thread. */
 enum status copies_make(const struct copies *copies, const char *name, struct error *err);
 
 #endif

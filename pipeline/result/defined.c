@@ -57,7 +57,7 @@ static const struct defined plain_dataset = {"", DATASET, NULL, "", ""};
 static const struct defined of_group = {"", GROUP, NULL, "", ""},
                             of_dataset = {"", DATASET, NULL, "root ", ""};
 
-/* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */
+/* Complete names of scales, and prefixes of those followed by a name or a number. */
 static const char *const scales[] = {"image",          "failure",       "source",    "digest_word",
                                      "rank",           "code_byte",     "json_byte", "txt_byte",
                                      "thumbnail_byte", "checksum_byte", "part"};
@@ -87,7 +87,7 @@ static bool matches(const char *pattern, const char *name)
     return !*pattern && !*name;
 }
 
-/* Whether a word is in a list in which a space follows each. */
+/* Whether a word is in a list of words, each followed by a space. */
 static bool is_listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -204,7 +204,7 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
     return status;
 }
 
-/* An own object and, of a group, its members. */
+/* Visits an own object and, if it is a group, its members. */
 static enum status visit_object(const struct walk *walk, hid_t object, const char *name,
                                 const struct defined *defined, struct error *err)
 {
@@ -224,7 +224,7 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
         char member[DEFINED_NAME_MAX];
         const int length =
             snprintf(member, sizeof member, "%s/%s", name[1] ? name : "", members.name[i]);
-        /* The format gives no name as long as that. */
+        /* No name of the format is that long. */
         status = length < (int)sizeof member
                      ? visit_member(walk, object, member, members.name[i], err)
                      : visit_foreign(walk, member, NULL, err);

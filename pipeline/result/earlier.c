@@ -1,5 +1,5 @@
-/* earlier.c: rows taken over say where they were. For those of the log the row of the same place is looked for
- * (prior.h), and their values are compared. */
+/* earlier.c: maps rows to those of the earlier file. Rows taken over have their location; rows of the log are
+ * looked up by source and path (prior.h), and their values are compared. */
 #include "result/earlier.h"
 #include "base/minmax.h"
 #include "result/parameters.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BLOCK_ROWS  4096u
-#define BLOCK_BYTES (4u << 20) /* that are compared at once */
+#define BLOCK_BYTES (4u << 20) /* compared at a time */
 
 static unsigned column_number(bool failures, const char *name)
 {
@@ -20,7 +20,8 @@ static unsigned column_number(bool failures, const char *name)
 
 /* --- rows that are equal ----------------------------------------------------------------------- */
 
-/* `count` rows of the log from `first` on, and of the finished file from `row` on. */
+/* Compares `count` rows of the log, from `first` on, with those of the finished file from `row`
+ * on. */
 static enum status compare_texts(bool *same, const struct move_column *column, uint64_t first,
                                  uint64_t row, uint64_t count, struct error *err)
 {
@@ -57,7 +58,7 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
     return status;
 }
 
-/* Rows of the log from `first` on, with those of the finished file at these places (-1: none). */
+/* Compares rows of the log, from `first` on, with the finished file's rows place[] (-1: none). */
 static enum status compare_fixed(uint8_t *differs, const struct move_column *column, uint64_t first,
                                  const int64_t *place, uint64_t count, struct error *err)
 {
@@ -79,7 +80,7 @@ static enum status compare_fixed(uint8_t *differs, const struct move_column *col
     return status;
 }
 
-/* The same in blocks. Texts and blobs differ all, or none; their places follow each other. */
+/* The same in blocks. Texts and blobs are compared as a whole; their places are consecutive. */
 static enum status compare_rows(uint8_t *differs, const struct move_column *column, uint64_t first,
                                 const int64_t *place, uint64_t count, struct error *err)
 {
@@ -116,7 +117,7 @@ static struct move_column feature_column(const struct earlier_rows *rows, unsign
                                 .input = rows->input};
 }
 
-/* Whether rows of the log have what the finished file has in their place. */
+/* Whether rows of the log equal the finished file's rows in their place. */
 static enum status compare_block(bool *same, const struct earlier_rows *rows, bool failures,
                                  uint64_t first, uint64_t row, uint64_t count, struct error *err)
 {
@@ -173,7 +174,7 @@ enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct re
 
 /* --- places ------------------------------------------------------------------------------------ */
 
-/* Finds the places of a table's rows: of the log's by their names. */
+/* Finds the places of a table's rows; those of the log by name. */
 static enum status find_places(int64_t *place, uint8_t *there, const struct earlier_rows *rows,
                                bool failures, struct prior *old, struct error *err)
 {
@@ -191,7 +192,7 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct earl
                  (status = prior_find_row(old, record.source, record.path, record.path_length, &row,
                                           err))))
                 break;
-            /* What could not be looked at has a failure beside its row. */
+            /* An item that could not be read has both a failure and its old row. */
             if (there && row >= 0)
                 there[row] |= failures ? ROW_FAILED : ROW_THERE;
             if (place)
@@ -203,7 +204,7 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct earl
     return status;
 }
 
-/* Makes places of the log's rows -1 unless the images have the bytes, and the values, that they had there. */
+/* Sets the places of the log's rows to -1 unless bytes and values of the images are unchanged. */
 static enum status check_content(struct row_map *map, const struct earlier_rows *rows,
                                  struct result *old, const struct row_run *run, struct error *err)
 {
@@ -247,7 +248,7 @@ enum status row_map_make(struct row_map *out, const struct earlier_rows *given, 
                                         .source_now = source_now,
                                         .directory = directory};
     struct prior *prior = NULL;
-    /* Also of a file that is begun anew, whose rows come from the log alone. */
+    /* Also for --fresh, where all rows come from the log. */
     struct earlier_rows rows = *given;
     struct file_input file;
     *out = (struct row_map){.rows = images, .same = images == result_images(old)};

@@ -1,4 +1,4 @@
-/* feature_matrix.c: names of one or several features, and their rows. */
+/* feature_matrix.c: parses names of one or several features, and reads their rows. */
 #include "result/feature_matrix.h"
 #include "base/hash.h"
 #include "base/parse.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text of a weight has nine digits, and neither an exponent nor a sign. */
+/* The text of a weight has at most nine digits, and neither exponent nor sign. */
 #define LEAST_WEIGHT    1e-4
 #define GREATEST_WEIGHT 1e6
 
@@ -23,7 +23,7 @@ struct feature_rows {
     struct result *result;
     const struct result_feature *feature;
     struct raw *raw;
-    float of_code[256]; /* STORE_UINT8: what is stored for what it stands for */
+    float of_code[256]; /* STORE_UINT8: the value of each stored byte */
 };
 
 static enum status read_feature(void *context, uint64_t first, uint64_t count, float *rows,
@@ -125,14 +125,14 @@ static enum status add_part(struct feature_join *of, const struct result *result
                          "'%s' is not a valid weight for feature %s: weights are numbers from %g "
                          "to %.0f",
                          weight, text, LEAST_WEIGHT, GREATEST_WEIGHT);
-    /* The value used is the one that the canonical name states. */
+    /* Uses the value stated in the canonical name. */
     snprintf(digits, sizeof digits, "%.9g", value);
     parse_double(&value, digits);
     take_part(of, feature, value);
     return STATUS_OK;
 }
 
-/* Adds "TEXT:WEIGHT" behind what is there; false: it does not fit. */
+/* Appends "TEXT:WEIGHT"; false: it does not fit. */
 static bool append(char *to, size_t size, const char *text, double weight)
 {
     const size_t used = strlen(to);
@@ -143,7 +143,7 @@ static bool append(char *to, size_t size, const char *text, double weight)
     return (size_t)more < size - used;
 }
 
-/* What rows of joined features are, but for name and spec. */
+/* Describes the rows of joined features, except name and spec. */
 static void describe(struct result_feature *whole, const struct feature_join *of)
 {
     *whole = (struct result_feature){.rows = of->feature[0]->rows,
@@ -178,7 +178,7 @@ static enum status name_parts(struct feature_join *of, struct result_feature *ab
         const struct result_feature *part = of->feature[i];
         fits = fits && append(about->name, sizeof about->name, part->name, of->join.weight[i]) &&
                append(about->spec, sizeof about->spec, part->spec, of->join.weight[i]);
-        /* Values that are not normalised alike are as any numbers are. */
+        /* Values with different normalisations are treated as plain numbers. */
         if (strcmp(part->normalize, about->normalize) != 0)
             about->normalize[0] = 0;
     }
@@ -190,7 +190,7 @@ static enum status name_parts(struct feature_join *of, struct result_feature *ab
     return STATUS_OK;
 }
 
-/* The text that tells joins apart: a digest of specs and weights, which together may be long. */
+/* The text that identifies a join: a digest of specs and weights, which may be long. */
 static enum status name_preset(struct feature_join *of, struct result_feature *about,
                                const struct result *result, const char *json, struct error *err)
 {
@@ -228,7 +228,7 @@ enum status feature_matrix_find(struct feature_join *of, struct result_feature *
     if (result->preset && (!name || strcmp(name, RESULT_PRESET) == 0) &&
         !result_feature_find(result, RESULT_PRESET))
         return name_preset(of, about, result, result->preset, err);
-    /* Only a text that names several features, or one with a weight, has these. */
+    /* Only names of several features, or of one with a weight, have these characters. */
     if (name && strpbrk(name, "+:") && result->feature_count > 0)
         return name_parts(of, about, result, name, err);
     const enum status status = choose_feature(&feature, result, name, err);

@@ -17,17 +17,17 @@ struct feature_join {
 enum status feature_matrix_find(struct feature_join *of, struct result_feature *about,
                                 const struct result *result, const char *name, struct error *err);
 
-/* Opens the feature of that name (NULL: those of the file's preset, joined as it says, which are called
- * RESULT_PRESET, or else the only one), or several joined; the result must outlive
- * the matrix. *about is what the rows are: the feature itself, or for joined ones a feature of kind
- * "joined", whose name is the same however the weights were written. STATUS_USAGE: no such feature,
- * several of them and no name, one is named twice, a weight is invalid. */
+/* Opens the feature of that name, or several joined; NULL: the features of the file's preset, joined
+ * accordingly and called RESULT_PRESET, else the only one. The result must outlive the matrix. *about
+ * describes the rows: the feature itself, or for joined ones a feature of kind "joined", with a
+ * canonical name. STATUS_USAGE: no such feature, several and no name, one is named twice, or a weight
+ * is invalid. */
 enum status feature_matrix_open(struct matrix_source *out, struct result_feature *about,
                                 struct result *result, const char *name, struct error *err);
 
-/* Opens the features that a preset (the JSON of result_preset, of this file or another) names, joined as
- * it says; *about is called RESULT_PRESET. STATUS_FAILED: the JSON is not understood; other errors are
- * those above. */
+/* Opens the features named by a preset (the JSON of result_preset, of this file or another), joined
+ * accordingly; *about is called RESULT_PRESET. STATUS_FAILED: the JSON is invalid; other errors as
+ * above. */
 enum status feature_matrix_open_preset(struct matrix_source *out, struct result_feature *about,
                                        struct result *result, const char *json, struct error *err);
 

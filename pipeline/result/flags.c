@@ -30,7 +30,7 @@ const char *const flag_names[FLAGS] = {"dark",     "light",  "low-contrast", "lo
 #define OF_PIXELS ((1u << FLAG_ODD_ASPECT) - 1)
 #define BLOCK     4096u
 
-/* Of the values that the pixels have. */
+/* Sets flags from values computed from pixels. */
 static uint32_t flags_of_values(const uint32_t *v)
 {
     const bool sides = min_u32(v[QUALITY_LEFT], v[QUALITY_RIGHT]) >= 12;
@@ -45,7 +45,7 @@ static uint32_t flags_of_values(const uint32_t *v)
            (uint32_t)(sides || ends) << FLAG_BORDERED;
 }
 
-/* The first and the third quartile; uses up `values`. */
+/* The first and the third quartile; reorders `values`. */
 static void quartiles(double *first, double *third, double *values, uint64_t count)
 {
     qsort(values, (size_t)count, sizeof *values, compare_doubles);
@@ -80,8 +80,8 @@ static enum status read_values(struct flags *out, struct result *result, struct 
     return status;
 }
 
-/* Sides: square roots of the pixels. With r the third quartile by the first, those below the first by 2 r
- * and above the third times 2 r are odd. */
+/* A side is the square root of an image's pixels. With r the ratio of the third quartile to the first,
+ * sides below the first / (2 r) or above the third * 2 r are odd. */
 static enum status compare_sizes(struct flags *out, struct result *result, double *side,
                                  double *sorted, struct error *err)
 {
@@ -138,7 +138,7 @@ static enum status compare_neighbours(struct flags *out, struct graph *graph, do
     return STATUS_OK;
 }
 
-/* Of the first feature that has some. */
+/* From the first feature with neighbours. */
 static enum status read_neighbours(struct flags *out, struct result *result, double *nearest,
                                    double *sorted, struct error *err)
 {

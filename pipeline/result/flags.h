@@ -1,5 +1,5 @@
-/* flags.h: what the kind quality, sizes and stored neighbours say against an image. docs/features.md has the
- * rules. */
+/* flags.h: flags of doubtful images, from the kind quality, sizes and stored neighbours. docs/features.md
+ * has the rules. */
 #ifndef CLPIPE_RESULT_FLAGS_H
 #define CLPIPE_RESULT_FLAGS_H
 
@@ -13,19 +13,19 @@
 extern const char *const flag_names[FLAGS];
 
 struct flags {
-    const struct result_feature *feature; /* of the kind quality; NULL: there is none */
+    const struct result_feature *feature; /* a feature of the kind quality; NULL: there is none */
     uint32_t *of;                         /* flags of each image; NULL: there are no images */
-    uint32_t known;                       /* flags that the file can tell */
+    uint32_t known;                       /* flags that can be computed from the file */
     uint64_t count[FLAGS];                /* images with each */
 };
 
-/* Of all images. flags_clear also after a failure. */
+/* Computes the flags of all images. Call flags_clear even after a failure. */
 enum status flags_read(struct flags *out, struct result *result, struct error *err);
 void flags_clear(struct flags *flags);
 
 /* The bits of names separated by commas. STATUS_USAGE: there is no such flag. */
 enum status flags_parse(uint32_t *out, const char *names, struct error *err);
-/* STATUS_USAGE, with what to do: the file cannot tell one of them. */
+/* STATUS_USAGE, with advice: one of them cannot be computed from the file. */
 enum status flags_check(const struct flags *flags, uint32_t wanted, const struct result *result,
                         struct error *err);
 /* Names separated by `sign`; "" for none. Returns text. */

@@ -1,4 +1,4 @@
-/* foreign.c: a walk that keeps what it is otherwise told to leave alone. */
+/* foreign.c: walks through a file and copies everything foreign. */
 #include "result/foreign.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
@@ -19,7 +19,7 @@ struct copy {
     unsigned count;
 };
 
-/* What the library keeps for scales refers to places in the old file. */
+/* The library's attributes of scales refer to addresses in the old file. */
 static void forget_scales(const struct copy *copy, const char *name)
 {
     static const char *const names[] = {"DIMENSION_LIST", "REFERENCE_LIST"};
@@ -31,10 +31,10 @@ static void forget_scales(const struct copy *copy, const char *name)
 
 struct attaching {
     hid_t to, dataset;
-    bool foreign; /* scales of others alone */
+    bool foreign; /* only scales of other programs */
 };
 
-/* Attaches to a copy the scale that has the name of one of the original. */
+/* Attaches the scale with the same name as the original's to a copy. */
 static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *context)
 {
     const struct attaching *attaching = context;
@@ -71,7 +71,7 @@ static void attach_scales(const struct copy *copy, const char *name)
     attach_to(copy, name, false);
 }
 
-/* The scales of others on the axes of clpipe's own datasets. */
+/* Attaches other programs' scales to the axes of clpipe's own datasets. */
 static enum status attach_to_own(void *context, hid_t object, const char *name,
                                  const struct defined *defined, struct error *err)
 {
@@ -104,7 +104,7 @@ static herr_t visit_dataset(hid_t group, const char *name, const H5O_info_t *inf
     return 0;
 }
 
-/* All datasets at or below an object of the old file. */
+/* Handles all datasets at or below an object of the old file. */
 static void visit_object(const struct copy *copy, const char *name,
                          void (*dataset)(const struct copy *copy, const char *name))
 {
@@ -113,8 +113,8 @@ static void visit_object(const struct copy *copy, const char *name,
                      H5P_DEFAULT);
 }
 
-/* H5Ocopy crashes where it cannot read elements of variable length; here that is an error, which is
- * noted, and then they are in the library's cache or the system's. */
+/* Reads elements of variable length first: if it cannot read them, H5Ocopy crashes. Here, failures
+ * are noted, and later reads come from a cache. */
 static void read_texts(const struct copy *copy, const char *name)
 {
     H5_SCOPED hid_t dataset = H5Dopen2(copy->from, name, H5P_DEFAULT), type = H5Dget_type(dataset),
@@ -129,7 +129,7 @@ static void read_texts(const struct copy *copy, const char *name)
     }
 }
 
-/* The group that an object or attribute belongs to; false: the new file has not got it. */
+/* The group that an object or attribute belongs to; false: the new file lacks it. */
 static bool has_parent(const struct copy *copy, const char *name, const char *attribute)
 {
     char parent[DEFINED_NAME_MAX];
@@ -158,7 +158,7 @@ void foreign_drop_references(void)
     drops = true;
 }
 
-/* References would lead to nowhere in another file; those of scales are made anew. */
+/* References would be invalid in another file; those of scales are recreated. */
 static bool attribute_refers(hid_t object, const char *name)
 {
     H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
@@ -187,7 +187,7 @@ static const char *uncopied(hid_t dataset)
                                                       : NULL;
 }
 
-/* The first of what cannot be copied. */
+/* Notes the first object that cannot be copied. */
 struct uncopied {
     const char *below, *why;
     char name[2 * DEFINED_NAME_MAX];
@@ -258,7 +258,7 @@ enum status foreign_check_file(const char *path, struct error *err)
 {
     struct stat st;
     H5_SCOPED hid_t file = H5I_INVALID_HID;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* nobody may ever write into a FIFO */
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* a FIFO would block until written to */
         h5_open_file(&file, path, false, NULL) != STATUS_OK)
         return STATUS_OK;
     return H5Aexists(file, "clpipe_format") > 0 ? foreign_check(file, path, err) : STATUS_OK;
@@ -335,7 +335,7 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
 
 static enum status copy_pruned(struct copy *copy, const char *name, struct error *err);
 
-/* A group without what cannot be copied. */
+/* Copies a group without members that cannot be copied. */
 static enum status copy_group(struct copy *copy, hid_t from, const char *name, struct error *err)
 {
     struct h5_names members, attributes;
@@ -366,7 +366,7 @@ static enum status copy_group(struct copy *copy, hid_t from, const char *name, s
     return status;
 }
 
-/* An object without what cannot be copied. */
+/* Copies an object without parts that cannot be copied. */
 static enum status copy_pruned(struct copy *copy, const char *name, struct error *err)
 {
     struct uncopied found;
@@ -422,7 +422,7 @@ enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *
                                  own = {attach_to_own, NULL, &copy};
     enum status status = defined_walk(from, name, from_path, &foreign, err);
     if (status == STATUS_OK) {
-        /* When all is copied: scales may be among it. */
+        /* After everything is copied, since it may include scales. */
         for (unsigned i = 0; i < copy.count; i++)
             visit_object(&copy, copy.name[i], forget_scales);
         for (unsigned i = 0; i < copy.count; i++)

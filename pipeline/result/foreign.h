@@ -1,22 +1,22 @@
 /* foreign.h: what other programs and people have added to a file: groups, datasets, links and
- * attributes whose names the format does not define. clpipe never reads it and keeps it. */
+ * attributes whose names the format does not define. clpipe never reads them, but keeps them. */
 #ifndef CLPIPE_RESULT_FOREIGN_H
 #define CLPIPE_RESULT_FOREIGN_H
 
 #include "result/h5.h"
 
-/* References to objects (but for those of dimension scales, which are made anew) and virtual datasets cannot be
+/* References to objects (except those of dimension scales, which are recreated) and virtual datasets cannot be
  * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
 enum status foreign_check(hid_t file, const char *path, struct error *err);
-/* The same of a file that may be clpipe's, or not be there. */
+/* The same for a path whose file may be missing or not clpipe's. */
 enum status foreign_check_file(const char *path, struct error *err);
-/* From now on foreign_copy leaves them out. Before any other thread knows of a file. */
+/* From now on foreign_copy leaves them out. Call it before other threads use files. */
 void foreign_drop_references(void);
 
 struct foreign_copied {
     uint64_t objects, attributes;
-    /* An object left behind: it belonged to an object that the new file lacks, its name is taken
-     * there, or it refers to other objects. */
+    /* Objects left behind: the new file lacks their parent or has their name already, or they refer
+     * to other objects. */
     uint64_t lost;
 };
 

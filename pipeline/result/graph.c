@@ -90,7 +90,7 @@ enum status graph_write(struct result *result, const struct graph_values *values
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-/* One of its datasets. */
+/* Writes one of its datasets. */
 static enum status open_dataset(hid_t *dataset, hid_t group, const struct result *result,
                                 const char *feature, const char *name, enum value_type type,
                                 hsize_t size[2], struct error *err)

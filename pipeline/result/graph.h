@@ -18,12 +18,12 @@ struct graph_values {
     const double *squared;     /* rows x n, stored as float32 */
 };
 
-/* Whether a graph of that feature can be stored; STATUS_USAGE: the file has one and not `replace`, or
- * the feature's name cannot be that of a group (that of joined ones). */
+/* Checks that a graph of that feature can be stored. STATUS_USAGE: the file has one and `replace` is
+ * not set, or the feature's name is not valid for a group (joined features). */
 enum status graph_check(struct result *result, const char *feature, bool replace,
                         struct error *err);
 
-/* Replaces the file of `result` by a copy with that graph. Check it first. */
+/* Replaces the file of `result` by a copy with that graph. Call graph_check first. */
 enum status graph_write(struct result *result, const struct graph_values *values,
                         struct error *err);
 
@@ -36,13 +36,13 @@ struct graph {
     char metric[16], content[80];
 };
 
-/* STATUS_END: there is none of that feature; STATUS_FAILED: it is not what it must be. */
+/* STATUS_END: there is none of that feature; STATUS_FAILED: it is damaged. */
 enum status graph_open(struct graph *out, struct result *result, const char *feature,
                        struct error *err);
-/* Of rows [first, first + count). */
+/* Reads rows [first, first + count). */
 enum status graph_read(struct graph *graph, uint64_t first, uint64_t count, int64_t *neighbours,
                        float *squared, struct error *err);
-/* Accepts a zeroed one, and one that could not be opened. */
+/* Accepts a zeroed graph, and one that could not be opened. */
 void graph_close(struct graph *graph);
 
 #endif

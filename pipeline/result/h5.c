@@ -1,4 +1,4 @@
-/* h5.c: HDF5 with our errors, our property lists, and distrust of what is read. */
+/* h5.c: HDF5 with our errors and property lists, and with checks of everything read. */
 #include "result/h5.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
@@ -17,12 +17,12 @@
 #define ALIGN_TO   4096
 /* Metadata is written in pieces of this size. */
 #define META_BLOCK (64 << 10)
-/* Of a column of texts that is deflated: fewer bytes never are. */
+/* Minimum size of a column of texts for deflation. */
 #define TEXT_CHUNK_BYTES (256u << 10)
 #define TEXT_FROM        (64u << 10)
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
-/* More members of a group, or attributes of an object, are taken for damage. */
+/* More members of a group, or attributes of an object, count as damage. */
 #define MOST_MEMBERS 65536u
 /* Deflate shrinks by 1032 at most. */
 #define MOST_COMPRESSION 1100
@@ -31,7 +31,7 @@
 #endif
 
 static const struct {
-    const char *name; /* in digests; of texts their width is part of it */
+    const char *name; /* in digests; for texts it includes the width */
     size_t size;
     H5T_class_t class;
     bool is_signed;
@@ -88,7 +88,7 @@ enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struc
     return STATUS_OK;
 }
 
-/* binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
+/* binary16 of IEEE 754, little-endian. HDF5 defines it only since 1.14.4. */
 static hid_t make_float16(void)
 {
     hid_t type = H5Tcopy(H5T_IEEE_F32LE);
@@ -168,7 +168,7 @@ static hid_t access_list(void)
     H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     H5Pset_alignment(list, ALIGN_FROM, ALIGN_TO);
     H5Pset_meta_block_size(list, META_BLOCK);
-    /* Files appear by rename: nobody writes to one that another has open. HDF5's own locks fail on
+    /* Files appear by rename, so nobody writes to a file that others read. HDF5's own locks fail on
      * file systems without flock(). */
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(list, false, true);
@@ -197,7 +197,7 @@ enum status h5_open_file(hid_t *file, const char *path, bool writable, struct er
 {
     H5_SCOPED hid_t access = access_list();
     if (!writable)
-        /* Readers take what newer libraries wrote. */
+        /* Readers accept files written by newer libraries. */
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
     return h5_open(file, path, writable, access, err);
 }
@@ -260,7 +260,7 @@ static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name
     return *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
 }
 
-/* A layout: chunks of that size, deflated, or contiguous (NULL). */
+/* Creates a layout: chunks of that size, deflated, or contiguous (NULL). */
 static hid_t make_layout(int rank, const hsize_t *chunk, bool shuffle)
 {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
@@ -326,7 +326,7 @@ enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *er
     return ok ? STATUS_OK : h5_fail(err, "H5Dclose", "write", path);
 }
 
-/* Reads rows to `to` or, where that is NULL, writes them from `from`. */
+/* Reads rows to `to` or, if that is NULL, writes them from `from`. */
 static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                              void *to, const void *from, const char *path, struct error *err)
 {
@@ -357,7 +357,7 @@ enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, u
 {
     H5_SCOPED hid_t file = H5Iget_file_id(dataset);
     const enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
-    /* Failures are better known before the rest is computed. */
+    /* Reports failures before the rest is computed. */
     return status ? status : check_written(h5_driver_write_failed(file), path, err);
 }
 
@@ -468,7 +468,7 @@ enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const
     if (h5_is_object(file, name, H5O_TYPE_DATASET))
         return STATUS_OK;
     char text[80];
-    /* What netCDF writes for a dimension without a variable, to the letter and its width. */
+    /* netCDF's text for a dimension without a variable, exactly, including the number's width. */
     snprintf(text, sizeof text, "This is a netCDF dimension but not a netCDF variable. %10llu",
              (unsigned long long)length);
     hsize_t size = length;

@@ -1,8 +1,8 @@
-/* h5.h: the few things that the store does with HDF5, each with one line of error.
+/* h5.h: the HDF5 operations that the store needs, each with a one-line error.
  *
  * HDF5 keeps global state: only one thread uses it at a time. Its errors become our sentences
- * (matrix/h5_error.h).
- * Everything that is written can be read by HDF5 1.8 and holds no time stamps. */
+ * (matrix/h5_error.h). Everything that is written can be read by HDF5 1.8 and holds no time
+ * stamps. */
 #ifndef CLPIPE_RESULT_H5_H
 #define CLPIPE_RESULT_H5_H
 
@@ -15,7 +15,7 @@
 #include "matrix/raw.h"
 #include <stdint.h>
 
-/* The element types that clpipe's files have. */
+/* The element types of clpipe's files. */
 enum value_type {
     VALUE_U8,
     VALUE_U16,
@@ -30,7 +30,7 @@ enum value_type {
     VALUE_F64,
     VALUE_TEXT8,  /* UTF-8 of 8 bytes, NUL-padded */
     VALUE_TEXT16, /* of 16 bytes */
-    VALUE_TEXT,   /* of as many bytes as the dataset says, h5_text_width */
+    VALUE_TEXT,   /* of the dataset's width: h5_text_width */
 };
 
 /* Bytes of one element in memory; 0: VALUE_TEXT. */
@@ -38,12 +38,12 @@ size_t value_size(enum value_type type);
 /* "uint8" to "float64", "text". */
 const char *value_name(enum value_type type);
 
-/* Longer texts of a dataset or an attribute are taken for damage. */
+/* Longer texts of a dataset or an attribute count as damage. */
 #define H5_TEXT_MOST (16u << 20)
 
-/* A new type: `type` as clpipe stores it, and has it in memory. */
+/* Creates the HDF5 type of `type` in files and in memory. */
 hid_t h5_type(enum value_type type);
-/* Which of them, in either byte order, a stored type is; false: it is none. */
+/* Which of them a stored type is, in either byte order; false: none. */
 bool h5_find_type(enum value_type *type, hid_t stored);
 
 /* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
@@ -53,26 +53,25 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
 /* Keeps HDF5 from registering its exit handler, which crashes if a file could not be finished (a
  * full disk). Call it before any other HDF5 function; every file must be closed before exit. */
 void h5_without_exit_handler(void);
-/* The version that is linked at run time. */
+/* The version linked at run time. */
 void h5_version(unsigned version[3]);
 
-/* Creates (truncates) or opens a file; virtual: it is to have virtual datasets, which need HDF5 1.10. */
+/* Creates (truncates) or opens a file; virtual: with virtual datasets, which need HDF5 1.10. */
 enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
 
-/* Writes what HDF5 holds in memory. Only this and h5_finish_file tell all failures of writing; other
- * functions may tell them (h5_driver.h). */
+/* Flushes what HDF5 holds in memory. Only this and h5_finish_file report all write failures; other
+ * functions may miss them (h5_driver.h). */
 enum status h5_flush_file(hid_t file, const char *path, struct error *err);
 
-/* STATUS_FAILED: something of a file that is open could not be read. Functions of HDF5 take that for
- * absence, and so may what calls them; before a result is made of it this tells. */
+/* STATUS_FAILED: a read of an open file has failed. HDF5 functions, and so their callers, may
+ * mistake that for absence: call this before using such a result. */
 enum status h5_check_reads(struct error *err);
 
-/* Completes and closes a file that was written, once h5_check_reads has nothing to tell; closes it
- * also on failure. */
+/* Completes and closes a new file, unless h5_check_reads fails; closes it also on failure. */
 enum status h5_finish_file(hid_t *file, const char *path, struct error *err);
 
-/* Closes a file whose content does not matter any more: nothing more of it is written. */
+/* Closes a file whose content is no longer needed, without further writes. */
 void h5_discard_file(hid_t *file);
 
 /* --- writing; the messages name the file's `path` -------------------------------------------- */
@@ -88,7 +87,7 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
                               int rank, const hsize_t *dimensions, const char *path,
                               struct error *err);
 
-/* The same with the scale axis[a] at each dimension a, creating missing scales. */
+/* The same with the scale axis[a] on each dimension a, creating missing scales. */
 enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
                                 enum value_type type, int rank, const hsize_t *dimensions,
                                 const char *const *axis, const char *path, struct error *err);
@@ -104,13 +103,13 @@ enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, en
                               const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
                               const char *path, struct error *err);
 
-/* A column of texts of that size, contiguous, or deflated in chunks where most of it would be padding. */
+/* A column of texts of that size: contiguous, or deflated in chunks if most of it would be padding. */
 enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
                             const struct text_size *size, const char *path, struct error *err);
-/* Bytes of each text of such a dataset. */
+/* The width of such a dataset's texts in bytes. */
 size_t h5_text_width(hid_t dataset);
 
-/* Whether a dataset is in chunks that a filter may have made smaller. */
+/* Whether a dataset has chunks that a filter may have compressed. */
 bool h5_is_compressed(hid_t dataset);
 
 /* Writes or reads elements [first, first + count) along the first axis and all along the others.
@@ -120,10 +119,10 @@ enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, u
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                          void *data, const char *path, struct error *err);
 
-/* Closes a dataset that was written, whose last part may only now go to the disk. */
+/* Closes a written dataset; its last part may be written only now. */
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);
 
-/* Text `row` of a column, as a new string, which is UTF-8. */
+/* Text `row` of a column, as a new UTF-8 string. */
 enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
                          struct error *err);
 /* A whole column of texts with the scale `axis`, which is created if missing. */
@@ -140,13 +139,13 @@ enum status h5_put_number(hid_t object, const char *name, enum value_type type, 
 struct attribute {
     const char *name;
     enum value_type type; /* VALUE_F64, an integer, or VALUE_TEXT: */
-    size_t offset, size;  /* its size in the struct; 0: a pointer to a text that is allocated */
-    bool optional;        /* where it is missing its place is not written to */
+    size_t offset, size;  /* its size in the struct; 0: a pointer to an allocated text */
+    bool optional;        /* if it is missing, its place is left unchanged */
     double least, most;   /* least < most: other numbers are damage */
 };
 enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
                               const void *from, const char *path, struct error *err);
-/* Texts are UTF-8; those that are allocated belong to the caller also after a failure. */
+/* Texts are UTF-8; the caller owns allocated ones even after a failure. */
 enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
                               unsigned count, const char *path, struct error *err);
 
@@ -161,33 +160,33 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
 
 /* Provides those of merged files (parts.h); NULL if no such file is open. */
 struct h5_virtual {
-    struct raw *(*find)(hid_t dataset);        /* NULL: it was not looked at */
-    const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
+    struct raw *(*find)(hid_t dataset);        /* NULL: not examined */
+    const char *(*bad_mapping)(hid_t dataset); /* the problem, or NULL */
 };
 void h5_set_virtual(const struct h5_virtual *reader);
 
-/* Whether a dataset that was opened by h5_open_dataset shows rows of other files. */
+/* Whether a dataset opened by h5_open_dataset shows rows of other files. */
 bool h5_is_virtual(hid_t dataset);
-/* As raw_open, also for these. */
+/* Like raw_open, but also accepts these. */
 enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err);
 
 /* --- reading what others may have written ---------------------------------------------------- */
 
-/* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
- * which lead elsewhere, count as missing, and so does what cannot be read (h5_check_reads). */
+/* True if `name` is a hard link in `parent` to an object of that type; soft and external links
+ * count as missing, as do unreadable objects (h5_check_reads). */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
 enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
                           struct error *err);
 
-/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file (or its
- * parts, parts.h) and that its size is one that the file can hold. `where` is the dataset's path for messages. */
+/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file (or its parts, parts.h)
+ * and that the file is large enough for it. `where` is the dataset's path for messages. */
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                             int rank, hsize_t *dimensions, const char *where, const char *path,
                             struct error *err);
 
-/* What is wrong with the storage of a dataset's `bytes` bytes, or NULL: its data must lie in this
- * file or its parts, and the file must be large enough for them. */
+/* The problem with the storage of a dataset's `bytes` bytes, or NULL: its data must lie in this
+ * file or its parts, which must be large enough. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 
 /* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
@@ -200,7 +199,7 @@ bool h5_get_real(hid_t object, const char *name, double *value);
 enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
                         const char *path, struct error *err);
 
-/* One that must be there, be UTF-8 and fit into `size` bytes. */
+/* A required one, which must be UTF-8 and fit into `size` bytes. */
 enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
                               const char *path, struct error *err);
 
@@ -212,7 +211,7 @@ struct h5_names {
 };
 enum status h5_list(struct h5_names *names, hid_t group, const char *path, struct error *err);
 /* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
- * type with the attribute `mark`. *group is invalid, and there are none, where the file has no such group. */
+ * type with the attribute `mark`. If the file has no such group, *group is invalid and the list is empty. */
 enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
                         H5O_type_t type, const char *mark, const char *path, struct error *err);
 /* All attributes of an object. */

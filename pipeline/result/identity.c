@@ -1,6 +1,6 @@
 /* identity.c: a tree: pieces (pieces.h), a root for each dataset, and the file: a canonical serialisation
- * of what the format defines (defined.h), but for what was done, when and where from, and what can be made
- * again; of a dataset its root. */
+ * of what the format defines (defined.h), except for the history (runs, dates, paths) and for what can be
+ * recomputed; each dataset is represented by its root. */
 #include "result/identity.h"
 #include "base/path.h"
 #include "result/defined.h"
@@ -53,7 +53,7 @@ static void add_line(struct serial *serial, const char *format, ...)
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-/* Whether texts have the character set, the padding and the bytes that clpipe and HDF5 give them. */
+/* Whether texts have the character set, padding and bytes that clpipe and HDF5 write. */
 static bool is_usual_text(hid_t type, bool utf8, bool padded)
 {
     if (H5Tget_class(type) != H5T_STRING)
@@ -113,7 +113,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     if (usual || !serial->exact)
         status = text ? add_text(serial, object, name, &length, err)
                       : add_number(serial, attribute, name, type, space, err);
-    /* A text of a fixed size fills it. */
+    /* A text of fixed size must fill it. */
     usual = usual && (!text || variable || H5Tget_size(type) <= length + 1);
     if (status == STATUS_OK && serial->exact && !usual)
         status = refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
@@ -134,13 +134,13 @@ static enum status add_attributes(struct serial *serial, hid_t object,
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-/* What a dataset has otherwise than clpipe writes it, although the values are the same, or NULL. */
+/* A difference of a dataset's form from clpipe's, although the values are the same; or NULL. */
 static const char *other_form(hid_t dataset, hid_t type, hid_t space)
 {
     hsize_t size[MOST_AXES], most[MOST_AXES];
     H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
-    /* What shows rows of parts has one, for those of lost parts. */
+    /* Datasets that show rows of parts have one, for rows of lost parts. */
     if (H5Pget_layout(list) == H5D_VIRTUAL)
         fill = H5D_FILL_VALUE_DEFAULT;
     else
@@ -153,7 +153,7 @@ static const char *other_form(hid_t dataset, hid_t type, hid_t space)
                                                                          : NULL;
 }
 
-/* What is wrong with a dataset, or NULL. */
+/* The problem with a dataset, or NULL. */
 static const char *wrong_form(const struct serial *serial, hid_t dataset, hid_t type, hid_t space,
                               enum value_type *found, hsize_t size[MOST_AXES])
 {
@@ -176,7 +176,7 @@ static const char *wrong_form(const struct serial *serial, hid_t dataset, hid_t 
     return wrong || !serial->exact ? wrong : other_form(dataset, type, space);
 }
 
-/* The head of a dataset. */
+/* Adds the first line of a dataset. */
 static enum status add_dataset(struct serial *serial, hid_t dataset, const char *name,
                                struct error *err)
 {
@@ -221,7 +221,7 @@ static bool counts(const struct defined *defined, const char *attribute)
     if (strcmp(defined->name, "/") == 0 &&
         (strcmp(attribute, "created") == 0 || strcmp(attribute, "clpipe_version") == 0))
         return false;
-    /* When and where from, not what. */
+    /* Dates and origins, not content. */
     if (strcmp(defined->name, "/clusters/*") == 0 && strncmp(attribute, "source_", 7) == 0)
         return false;
     if (strncmp(defined->name, "/runs/", 6) == 0)
@@ -229,8 +229,8 @@ static bool counts(const struct defined *defined, const char *attribute)
     return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
 }
 
-/* Whether an object is part of a file's identity: neither what can be made again, nor when or where from
- * something was read. */
+/* Whether an object is part of a file's identity: excludes what can be recomputed, and dates and
+ * origins. */
 static bool object_counts(const char *name)
 {
     static const char *const others[] = {
@@ -279,7 +279,7 @@ static enum status add_own(void *context, hid_t object, const char *name,
     char root[65];
     if (defined_below(name, "/runs") || defined_below(name, "/checksums"))
         return STATUS_OK;
-    /* Groups without attributes are no more than the names of their members. */
+    /* Groups without attributes add nothing to the names of their members. */
     if (defined->type == H5O_TYPE_GROUP)
         return count && *defined->attributes ? serial_add(serial, object, name, defined, err)
                                              : STATUS_OK;

@@ -1,12 +1,12 @@
-/* identity.h: what a file, or the rows of one feature, are, in 64 characters, and the bytes that it is the
- * digest of; docs/file-format.md, "Checksums and identity".
+/* identity.h: identities of files and of the rows of a feature: digests of 64 characters, and the bytes
+ * that are digested; docs/file-format.md, "Checksums and identity".
  *
- *   "group NAME\n" or "dataset NAME TYPE SHAPE AXES\n", NAME being absolute
- *   for each attribute, by name:  "attribute NAME TYPE scalar\n" and its value
+ * "group NAME\n" or "dataset NAME TYPE SHAPE AXES\n", NAME being absolute for each attribute, by name:
+ * "attribute NAME TYPE scalar\n" and its value
  *
- * Values: numbers as they are in memory on a little-endian machine, texts of datasets with their padding,
- * those of attributes as their length (8 bytes, little-endian) and their bytes. What HDF5 keeps for
- * dimension scales (addresses) is left out: the names of the scales, AXES, say the same. */
+ * Values: numbers in little-endian order, texts of datasets with their padding, those of attributes as
+ * their length (8 bytes, little-endian) and their bytes. HDF5's attributes of dimension scales
+ * (addresses) are left out; AXES has the names of the scales instead. */
 #ifndef CLPIPE_RESULT_IDENTITY_H
 #define CLPIPE_RESULT_IDENTITY_H
 
@@ -19,7 +19,7 @@ struct defined;
 /* Prefix of the identities, the roots, of datasets. */
 #define IDENTITY_TREE "tree3-"
 
-/* Identity of the file: SHA-256, 64 hexadecimal digits. All values are read. */
+/* Identity of the file: SHA-256, 64 hexadecimal digits. Reads all values. */
 enum status result_identity(struct result *result, char hex[65], struct error *err);
 
 /* Identity of the rows of one feature of the file (names, types, shapes, values): the `content`
@@ -35,7 +35,7 @@ struct serial {
     struct axes *axes;
     const char *path; /* of the file, for messages */
     bool (*counts)(const struct defined *defined, const char *attribute);
-    bool exact; /* refuses what has another form than clpipe gives it, although it says the same */
+    bool exact; /* refuses objects whose form differs from clpipe's, even with equal content */
 };
 void serial_init(struct serial *serial, struct axes *axes, const char *path,
                  bool (*counts)(const struct defined *defined, const char *attribute));
@@ -43,14 +43,14 @@ enum status serial_add(struct serial *serial, hid_t object, const char *name,
                        const struct defined *defined, struct error *err);
 void serial_finish(char hex[65], const struct serial *serial);
 
-/* Identity of one dataset, IDENTITY_TREE and 58 hexadecimal digits. NULL for *pieces: of its rows.
- * Else those that are not known are computed, where rows are in parts from the checksums of these; to be
- * cleared also after a failure, when they may be those that could be read. */
+/* Identity of one dataset, IDENTITY_TREE and 58 hexadecimal digits. *pieces NULL: digests its rows. Else
+ * computes unknown pieces, for rows in parts from the parts' checksums. Clear *pieces even after a
+ * failure, when it may have those that could be read. */
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
                                 const char *name, struct axes *axes, const char *path,
                                 struct error *err);
 
-/* Identity of a file. `root` is asked for that of each dataset but for those of /runs, also of those that
+/* Identity of a file. `root` provides the root of each dataset except those of /runs, even of those that
  * do not count; NULL: they are computed. */
 typedef enum status identity_root(void *context, char root[65], hid_t dataset, const char *name,
                                   struct error *err);

@@ -48,8 +48,8 @@ enum status imported_check(struct result *result, const char *name, bool replace
     return STATUS_OK;
 }
 
-/* Reads all rows and writes them to `dataset` or, where `equal` is not NULL, compares them with its, up to the
- * first that differs. */
+/* Reads all rows and writes them to `dataset` or, if `equal` is not NULL, compares them with its rows up to
+ * the first difference. */
 static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_feature *feature,
                               const char *path, struct error *err)
 {
@@ -127,7 +127,7 @@ static enum status write_feature(void *context, hid_t file, const char *path, st
     return status ? status : h5_finish_dataset(&dataset, path, err);
 }
 
-/* The feature of before, and what was made from its rows. */
+/* Whether the object is the old feature, or was made from its rows. */
 static bool is_replaced(const void *context, const char *name)
 {
     const struct importing *importing = context;

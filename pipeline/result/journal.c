@@ -7,9 +7,9 @@
  * Sealed records are never lost: each run writes its own append-only log. A resumed run reads all
  * logs; it does not write records of earlier runs again, but only adds their locations to the list.
  * So a complete block is never overwritten or moved, whenever processes are killed; logs are removed
- * only after the finished file was renamed. If two processes
- * both believe to own the directory, they write different logs, and the one that has lost it stops
- * at its next sync. Items of a log that the walk no longer has are not in the list. */
+ * only after the finished file was renamed. If two processes believe that they own the directory,
+ * they write different logs, and the one that has lost it stops at its next sync. Items of a log that
+ * the walk no longer has are not in the list. */
 #include "result/journal.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,7 +26,8 @@
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
-/* A record waiting for earlier ones: a copy, or the location of an existing one. Neither: there is none. */
+/* A record waiting for earlier ones: a copy, or the location of an existing one; neither: an empty
+ * place. */
 struct waiting {
     struct copy *copy;
     uint64_t origin;
@@ -88,7 +89,7 @@ bool journal_holds_work(const struct journal *journal)
 
 static void *sync_log(void *context);
 
-/* Reads the logs that are there, and begins one. */
+/* Reads the existing logs and begins a new one. */
 static enum status begin(struct journal *journal, const uint32_t *widths, unsigned features,
                          bool fresh, const char *signature, struct stop *stop, struct error *err)
 {
@@ -534,7 +535,7 @@ enum status journal_seal(struct journal *journal, struct error *err)
     return status;
 }
 
-/* Records after a gap are as good as those before: all are in order. */
+/* Records after a gap are also stored in order. */
 enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err)
 {
     pthread_mutex_lock(&journal->lock);

@@ -36,13 +36,13 @@ enum status journal_open(struct journal **out, const struct workdir *workdir,
  * that of the run that created the first one. */
 const struct records *journal_records(const struct journal *journal);
 
-/* Adds one record: with an origin unchanged, else with its values: words, each feature's row padded
+/* Adds one record: if it has an origin, only that; else with its values, each feature's row padded
  * to 4 bytes. Any thread; may write to the log. After a failure all later calls fail with the same
  * error. */
 enum status journal_put(struct journal *journal, const struct store_record *record,
                         const void *values, struct error *err);
 
-/* Number of records processed in order. Any thread. */
+/* Number of records processed in order; the last of them may not be in the file yet. Any thread. */
 uint64_t journal_written(struct journal *journal);
 
 /* Writes and syncs: records counted by journal_written then survive a crash. */
@@ -56,7 +56,7 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
 enum status journal_finish(struct journal *journal, const struct row_lists **lists,
                            struct journal_tally *tally, struct error *err);
 
-/* Do the logs have records that are worth keeping? */
+/* Whether the logs have records that are worth keeping. */
 bool journal_holds_work(const struct journal *journal);
 
 /* Accepts NULL; the logs are not removed. */

@@ -1,4 +1,4 @@
-/* locate.c: from sources and relative paths to absolute ones. */
+/* locate.c: makes absolute paths from sources and relative paths. */
 #include "result/locate.h"
 #include "base/path.h"
 #include "base/source_name.h"
@@ -14,7 +14,7 @@ static bool leads(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* Takes a source from a directory, both texts. */
+/* Resolves a source relative to a directory; both are texts. */
 static enum status set_source(struct locator *locator, const char *source, const char *directory,
                               struct error *err)
 {
@@ -28,7 +28,8 @@ static enum status set_source(struct locator *locator, const char *source, const
     return STATUS_OK;
 }
 
-/* A source's path: from where it was given, or from here if it is not there any more, but here. */
+/* A source's path: in the directory where it was given or, if it no longer exists there, in the
+ * working directory if it exists there. */
 static enum status find_source(struct locator *locator, unsigned number,
                                const struct result *result, struct error *err)
 {
@@ -83,7 +84,7 @@ enum status locate_image(struct locator *locator, const char **path, const struc
         length--;
     if (list && below[0] == '/')
         length = 0;
-    /* Of a member, that has no file: below its archive. */
+    /* A member of an archive, which is not a file, has a path below the archive. */
     if (!list && !directory)
         below += archive_prefix(path_raw);
     const bool itself = !list && !directory && below == path_raw;

@@ -4,7 +4,7 @@
 
 #include "result/result.h"
 
-/* Begins zeroed; one for each file. */
+/* One per file, initially zeroed. */
 struct locator {
     char *working;      /* text of the working directory */
     char *source;       /* path of the last image's, */
@@ -15,9 +15,9 @@ struct locator {
     size_t size;
 };
 
-/* The absolute path of an image, in bytes, valid until the next call. Relative sources are looked for where
- * they were given, or, if they are not there but here, in the working directory. Members of archives are below
- * them. Nothing says that the image is there. */
+/* The absolute path of an image, in bytes, valid until the next call. Relative sources are resolved where they
+ * were given or, if they exist only there, in the working directory. Members have paths below their archives.
+ * Does not check that the image exists. */
 enum status locate_image(struct locator *locator, const char **path, const struct result *result,
                          unsigned source, const char *path_raw, struct error *err);
 void locator_clear(struct locator *locator);

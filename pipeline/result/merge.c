@@ -1,7 +1,7 @@
-/* merge.c: one list of all rows of the parts, in their order.
+/* merge.c: makes one list of the rows of all parts, in order.
  *
- * Paths, sources and failures are copied: without them nothing could be said of a row whose part is
- * lost. All other columns, features and thumbnails are virtual datasets, or are copied, too. */
+ * Paths, sources and failures are always copied, so that rows of a lost part can be named. All
+ * other columns, features and thumbnails are virtual datasets, or are copied, too. */
 #include "result/merge.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts that are open at a time, unless more threads read. */
+/* Parts open at a time, unless more threads read. */
 #define MOST_OPEN 64
 
 struct merge;
 
-/* The rows of a part, which is open while it is read, and for a while. */
+/* The rows of a part, which is open while it is read and for some time afterwards. */
 struct merge_part {
     struct merge *merge;
     const struct merge_input *input;
-    struct result *result; /* of a merged file: open all the time */
+    struct result *result; /* of a merged file: always open */
     struct file_input *file;
     struct row_input rows; /* of `file` */
     unsigned users;
@@ -36,13 +36,13 @@ struct merge {
     const struct merge_config *config;
     struct merge_inputs inputs;
     const char *path;             /* of the output, for messages */
-    struct signature_parts parts; /* what the file is made of, as the first input says */
+    struct signature_parts parts; /* the content of the file, from the first input */
     struct codebooks codebooks;
     struct sidecars *sidecars; /* NULL: the parts have none */
     struct row_lists lists;
     struct row_input *input;
     struct merge_part *open_part;
-    pthread_mutex_t lock; /* guards what is open */
+    pthread_mutex_t lock; /* guards the open parts */
     unsigned open;
     uint64_t clock;
 };
@@ -144,7 +144,7 @@ static enum status part_lengths(void *context, const struct move_column *column,
     return status;
 }
 
-/* All rows of all parts, with their sources as they are now numbered. */
+/* Lists all rows of all parts, with new source numbers. */
 static enum status list_rows(struct merge *m, struct error *err)
 {
     const unsigned count = m->inputs.count;
@@ -163,7 +163,7 @@ static enum status list_rows(struct merge *m, struct error *err)
             return error_memory(err, input->sources * sizeof *part->source_now, "sources");
         for (unsigned s = 0; s < input->sources; s++)
             part->source_now[s] = (int)(input->first_source + s);
-        /* Parts of its own are looked at where it is opened. */
+        /* If it has parts itself, they are checked when it is opened. */
         if (input->merged)
             status = result_open(&part->result, input->path, err);
         if (status == STATUS_OK)
@@ -174,7 +174,7 @@ static enum status list_rows(struct merge *m, struct error *err)
     return status == STATUS_OK ? row_lists_finish(&m->lists, err) : status;
 }
 
-/* What lies beside the pictures is copied, like all texts. */
+/* Sidecar texts are copied, like all texts. */
 static enum status add_sidecars(struct merge *m, struct error *err)
 {
     enum status status = sidecars_stored(m->inputs.first)
@@ -200,7 +200,7 @@ static enum status add_sidecars(struct merge *m, struct error *err)
 
 /* --- all of it --------------------------------------------------------------------------------- */
 
-/* Every image must have a code for the column to be there. */
+/* The column exists only if every image has a code. */
 static bool has_codes(const struct merge_inputs *inputs)
 {
     for (unsigned i = 0; i < inputs->count; i++)
@@ -209,7 +209,7 @@ static bool has_codes(const struct merge_inputs *inputs)
     return true;
 }
 
-/* What all parts have in common. */
+/* Sets the content common to all parts. */
 static enum status read_content(struct merge *m, struct error *err)
 {
     struct result *first = m->inputs.first;

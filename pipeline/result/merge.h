@@ -1,18 +1,18 @@
-/* merge.h: several results as one: shards of one ingest (ingest --shard), or ingests of different
- * sources. Rows, failures and sources are those of one ingest of everything, and so is its identity. */
+/* merge.h: merges several results: shards of one ingest (ingest --shard), or ingests of different
+ * sources. Rows, failures, sources and identity are those of a single ingest of everything. */
 #ifndef CLPIPE_RESULT_MERGE_H
 #define CLPIPE_RESULT_MERGE_H
 
 #include "result/merge_types.h"
 
-/* STATUS_USAGE: the inputs do not belong together; the line says why. STATUS_FAILED: one cannot be
- * read, or the output cannot be written. Only a finished file takes the name of the output. */
+/* STATUS_USAGE: the inputs do not belong together; the message says why. STATUS_FAILED: one cannot
+ * be read, or the output cannot be written. The output appears only when it is complete. */
 enum status merge_files(struct merge_report *report, const struct merge_config *config,
                         struct error *err);
 
-/* Before there are inputs: whether `output` may become the merge of `count` parts, which have these
- * names relative to its directory. *current: it is that, and they have not changed since. STATUS_USAGE:
- * it is another result; STATUS_FAILED: it is no clpipe file. */
+/* Checks, before the inputs exist, that `output` may become the merge of `count` parts with these names
+ * relative to its directory. *current: it is that merge already, and the parts are unchanged.
+ * STATUS_USAGE: it is another result; STATUS_FAILED: it is not a clpipe file. */
 enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
                        struct error *err);
 

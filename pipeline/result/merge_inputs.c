@@ -1,4 +1,4 @@
-/* merge_inputs.c: refuses what would not be the result of one ingest. */
+/* merge_inputs.c: refuses inputs whose merge would not equal the result of one ingest. */
 #include "result/merge_inputs.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -22,7 +22,8 @@ static enum status refuse(struct error *err, const char *path, const char *other
 
 /* --- names of parts -------------------------------------------------------------------------- */
 
-/* The absolute form of a path: without "." and double slashes; NULL where it has "..", or no memory. */
+/* The absolute form of a path, without "." and double slashes; NULL if it has "..", or out of
+ * memory. */
 static char *spelled_out(const char *path)
 {
     char *here = *path == '/' ? strdup("") : getcwd(NULL, 0), *out, *to;
@@ -49,7 +50,7 @@ static char *spelled_out(const char *path)
     return out;
 }
 
-/* What follows the directory of `output` in `path`, a new text; NULL: it is not below. */
+/* `path` relative to the directory of `output`, as a new text; NULL: it is not below. */
 static char *below(const char *output, const char *path)
 {
     const char *slash = output ? strrchr(output, '/') : NULL;
@@ -57,7 +58,7 @@ static char *below(const char *output, const char *path)
     return slash && path && strncmp(output, path, length) == 0 ? strdup(path + length) : NULL;
 }
 
-/* As it is spelled, or where symbolic links lead. */
+/* As given, or with symbolic links resolved. */
 static enum status name_part(char **name, const char *output, const char *path, struct error *err)
 {
     char shown[256], *a = spelled_out(output), *b = spelled_out(path), *target = NULL;
@@ -89,7 +90,7 @@ static enum status name_part(char **name, const char *output, const char *path, 
 
 /* --- one file -------------------------------------------------------------------------------- */
 
-/* What belongs to the file and not to its rows stays behind. */
+/* Counts objects of the file that are not merged. */
 static enum status note_left_out(struct merge_report *report, struct result *result,
                                  struct error *err)
 {
@@ -113,7 +114,7 @@ static uint64_t length_of(hid_t dataset)
     return size[0];
 }
 
-/* The thumbnails of a part are all of their data: those of the next one begin behind it. */
+/* A part's thumbnails must cover all of its data, since those of the next part follow it. */
 static enum status look_at_thumbnails(struct merge_input *input, struct result *result,
                                       struct error *err)
 {
@@ -191,7 +192,7 @@ static enum status look_at(struct merge_input *input, struct result *result,
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-/* The computed features, which are what the parameters say; imported ones are left out. */
+/* The computed features, which the parameters list; imported ones are left out. */
 static const struct result_feature *next_computed(const struct result *result, unsigned *i)
 {
     while (*i < result->feature_count && result_feature_imported(result_feature_at(result, *i)))
@@ -268,7 +269,7 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
     return STATUS_OK;
 }
 
-/* A relative one is another in another directory. */
+/* A relative source depends on the directory. */
 static bool same_source(const char *source, const char *directory, const struct result *result,
                         unsigned i)
 {
@@ -278,7 +279,7 @@ static bool same_source(const char *source, const char *directory, const struct 
             strcmp(directory, there) == 0);
 }
 
-/* Shards have the same sources; of others each has its own, which follow each other. */
+/* Shards have the same sources; other inputs have their own, which are concatenated. */
 static enum status add_sources(struct merge_inputs *inputs, struct merge_input *input,
                                const struct result *result, struct error *err)
 {
@@ -328,7 +329,7 @@ static int compare_shards(const void *a, const void *b)
     return (x->share.index > y->share.index) - (x->share.index < y->share.index);
 }
 
-/* All shards, each once. */
+/* Checks that all shards are present, each once. */
 static enum status order_shards(struct merge_inputs *inputs, struct error *err)
 {
     const struct merge_input *input = inputs->input;
@@ -382,7 +383,7 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
                      path_for_message(shown, sizeof shown, output));
 }
 
-/* The first object of a merged file that a merge would not keep. */
+/* Finds the first object of a merged file that a merge would lose. */
 static bool find_object(char *name, size_t size, hid_t file)
 {
     static const struct {
@@ -406,7 +407,7 @@ static bool find_object(char *name, size_t size, hid_t file)
     return found;
 }
 
-/* What is replaced is clpipe's, and none of the inputs. */
+/* Checks that the output to be replaced is a clpipe file and not an input. */
 static enum status check_output(const struct merge_inputs *inputs, const char *output,
                                 bool keep_objects, struct error *err)
 {

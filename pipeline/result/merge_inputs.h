@@ -1,4 +1,4 @@
-/* merge_inputs.h: the files that a merge takes, looked at, found to belong together, and in order. */
+/* merge_inputs.h: the input files of a merge, checked and in order. */
 #ifndef CLPIPE_RESULT_MERGE_INPUTS_H
 #define CLPIPE_RESULT_MERGE_INPUTS_H
 
@@ -8,21 +8,21 @@
 
 struct merge_input {
     const char *path;
-    struct part part; /* what the manifest will say; owns its texts */
+    struct part part; /* for the manifest; owns its texts */
     uint64_t failures;
     bool codes, compressed, sidecars;
-    bool merged; /* it shows the rows of parts */
+    bool merged; /* it is a merged file itself */
     uint32_t thumbnail_size;
     unsigned sources;
     unsigned first_source;   /* in the merged file: number of its first source */
-    struct list_share share; /* count 0: it is no shard */
+    struct list_share share; /* count 0: not a shard */
 };
 
 struct merge_inputs {
     struct merge_input *input; /* in the order of their rows */
     struct part *part;         /* of each */
     unsigned count;
-    struct result *first; /* the first of them, open: what all have in common */
+    struct result *first; /* the first of them, open, for what all have in common */
     char **source, **directory;
     unsigned source_count;
     uint64_t images, failures;

@@ -1,4 +1,4 @@
-/* merge_types.h: what a merge is told, and what it tells. */
+/* merge_types.h: configuration and report of a merge. */
 #ifndef CLPIPE_RESULT_MERGE_TYPES_H
 #define CLPIPE_RESULT_MERGE_TYPES_H
 
@@ -9,14 +9,13 @@ struct merge_config {
     const char *const *input;
     unsigned count;
     const char *output;
-    /* `output` is the path of an open file without a name (/proc/self/fd/N), which gets no other one;
-     * parts are found by their absolute paths. */
+    /* `output` is the path of an open unnamed file (/proc/self/fd/N), which stays unnamed; parts are
+     * found by their absolute paths. */
     bool unnamed;
     /* An output that holds clusterings, imported features or neighbours is not replaced. */
     bool keep_objects;
-    bool copy; /* rows are copied; else the output shows those of the inputs (parts.h) */
-    bool
-        compress; /* features that are copied are deflated; those of inputs that have them so always are */
+    bool copy;        /* copy rows; else the output shows the inputs' rows (parts.h) */
+    bool compress;    /* deflate copied features; those of compressed inputs always are */
     unsigned threads; /* that deflate */
     const struct store_run *run;
     struct stop *stop; /* may be NULL */

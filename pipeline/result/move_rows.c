@@ -1,9 +1,9 @@
-/* move_rows.c: ranges of columns in the order of their rows.
+/* move_rows.c: processes ranges of columns in row order.
  *
- * A range has whole pieces of contiguous rows, or whole chunks. Where chunks end within a piece, the range
- * reads on to the end of the last piece that begins in it, so that every piece is digested by one thread.
- * Pieces of blobs end within ranges: what is not digested on the way, because an earlier range was written
- * later, is read back in the end. */
+ * A range has whole pieces of contiguous rows, or whole chunks. If chunks end within a piece, the range
+ * extends to the end of the last piece that begins in it, so that one thread digests the whole piece.
+ * Pieces of blobs may end within ranges: those not digested on the way, because an earlier range was
+ * written later, are read back at the end. */
 #include "result/move_rows.h"
 #include "base/minmax.h"
 #include "base/threads.h"
@@ -15,7 +15,7 @@
 #define RANGE_BYTES  (4u << 20)
 #define PART_ROWS    (1u << 17) /* of a blob column: a piece of `end` */
 #define MOST_THREADS 8
-/* Short runs of one input that lie close to each other are read at once. */
+/* Short runs of one input that are close to each other are read at once. */
 #define SPAN_BYTES 262144u
 #define SPAN_SHORT 16384u
 #define SPAN_OTHER 16 /* runs of other inputs between two of them */
@@ -25,7 +25,7 @@ struct range {
     unsigned column;
 };
 
-/* Of one thread. */
+/* The state of one thread. */
 struct buffers {
     uint8_t *rows, *span;
     uint64_t *lengths;
@@ -64,7 +64,7 @@ static enum status make_room(uint8_t **bytes, size_t *room, size_t size, struct 
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-/* What is read of rows of a fixed width: themselves, or the lengths of others. */
+/* The size of a row to read: that of its value or, for texts and blobs, of its length. */
 struct reading {
     const struct move_column *column;
     bool lengths;
@@ -111,8 +111,8 @@ static struct row_run run_at(const struct window *window, uint64_t i)
                window->end);
 }
 
-/* How many rows of the input, from those of run `i` on, are to be read at once: those of following runs
- * among them. The last of these runs goes to *last. */
+/* The number of rows of the input to read at once from run `i` on, including following runs; *last is
+ * the last of these. */
 static uint64_t span_of(const struct reading *reading, const struct window *window, uint64_t i,
                         const uint8_t *taken, uint64_t *last)
 {
@@ -134,7 +134,7 @@ static uint64_t span_of(const struct reading *reading, const struct window *wind
     return end - run.first;
 }
 
-/* Rows [first, first + count) of the list. */
+/* Reads rows [first, first + count) of the list. */
 static enum status read_list(const struct reading *reading, uint64_t first, uint64_t count,
                              uint8_t *to, struct buffers *buffers, struct error *err)
 {
@@ -161,7 +161,7 @@ static enum status read_list(const struct reading *reading, uint64_t first, uint
             span = span_of(reading, &w, i, buffers->taken, &last);
         if (last > i &&
             read_input(reading, run.input, run.first, span, buffers->span, NULL) != STATUS_OK)
-            last = i; /* rows between them may be damaged */
+            last = i; /* unneeded rows between them may be damaged */
         if (last == i) {
             const enum status status = read_input(reading, run.input, run.first, run.count,
                                                   to + (run.row - first) * row_bytes, err);
@@ -206,7 +206,7 @@ enum status move_lengths(const struct move_column *column, uint64_t first, uint6
     return read_alone(&reading, first, count, lengths, err);
 }
 
-/* Blobs of rows of the list, end to end; `lengths` of them. */
+/* Reads blobs of rows of the list, end to end, with these lengths. */
 static enum status read_blobs(const struct move_column *column, uint64_t first, uint64_t count,
                               const uint64_t *lengths, uint8_t *to, struct error *err)
 {
@@ -257,7 +257,7 @@ static enum status move_blobs(const struct move_column *column, const struct ran
 {
     const struct reading reading = {column, true, sizeof *buffers->lengths};
     uint64_t *lengths = buffers->lengths, at = column->before[range->first / PART_ROWS];
-    uint8_t *ends = buffers->span; /* after read_list it is free */
+    uint8_t *ends = buffers->span; /* unused after read_list */
     enum status status =
         read_list(&reading, range->first, range->count, (uint8_t *)lengths, buffers, err);
     for (uint64_t i = 0, end = at; i < range->count && !status; i++) {
@@ -296,7 +296,7 @@ static enum status move_range(struct moving *moving, const struct range *range,
                                      : move_fixed(moving, column, range, buffers, err);
 }
 
-/* The pieces of blobs that are missing. */
+/* Digests the missing pieces of blobs. */
 static enum status digest_rest(struct moving *moving, const struct range *range,
                                struct buffers *buffers, struct error *err)
 {
@@ -310,7 +310,7 @@ static enum status digest_rest(struct moving *moving, const struct range *range,
     return status;
 }
 
-/* Lengths of a part of a text or blob column: their sum, and for texts the longest. */
+/* Measures a part of a text or blob column: the sum of its lengths, and for texts the longest. */
 static enum status measure_range(struct moving *moving, const struct range *range,
                                  struct buffers *buffers, struct error *err)
 {

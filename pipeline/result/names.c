@@ -53,7 +53,7 @@ static enum status write_paths(hid_t file, hid_t images, const struct result_nam
     }
     enum status status = column_create(&column, file, images, "path", VALUE_TEXT, names->count,
                                        &size, image_table.axis, path, err);
-    /* No text is shorter than its name. */
+    /* A text is never shorter than the name it stands for. */
     if (status == STATUS_OK && !(text = malloc(4 * (size_t)size.width + 1)))
         status = error_memory(err, 4 * (size_t)size.width + 1, "a path");
     for (uint64_t i = 0; i < names->count && status == STATUS_OK; i++) {

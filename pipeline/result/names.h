@@ -1,5 +1,5 @@
-/* names.h: the paths of rows that are in no clpipe file: /images/path, source and sources without the
- * other columns, in a file of clusters alone. */
+/* names.h: paths for rows of other data, in a file of clusters alone: /images/path, source and
+ * sources without the other columns. */
 #ifndef CLPIPE_RESULT_NAMES_H
 #define CLPIPE_RESULT_NAMES_H
 
@@ -9,7 +9,7 @@
 enum status names_write(hid_t file, const struct result_names *names, const char *path,
                         struct error *err);
 
-/* Writes /images/sources and /images/directories, `directories` NULL: they are unknown. */
+/* Writes /images/sources and /images/directories; `directories` NULL: unknown. */
 enum status sources_write(hid_t file, hid_t images, const char *const *sources,
                           const char *const *directories, unsigned count, const char *path,
                           struct error *err);

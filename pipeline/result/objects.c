@@ -1,4 +1,4 @@
-/* objects.c: lists, finds, removes and renames what is not tied to the rows. */
+/* objects.c: lists, finds, removes and renames objects that a file can do without. */
 #include "result/objects.h"
 #include "base/path.h"
 #include "result/change.h"
@@ -86,7 +86,7 @@ void objects_clear(struct objects *objects)
     *objects = (struct objects){0};
 }
 
-/* What is wrong with a name that no object has. */
+/* The error for a name that no object has. */
 static enum status not_found(const struct objects *objects, const struct result *result,
                              const char *name, struct error *err)
 {
@@ -163,7 +163,7 @@ static enum status take_dependents(const struct result *result, const struct obj
     return STATUS_USAGE;
 }
 
-/* Levels make sense together only: all of a tree go. */
+/* Levels depend on each other, so all levels are removed together. */
 static void take_levels(const struct result *result, bool *remove)
 {
     for (bool more = true; more;) {
@@ -209,7 +209,7 @@ enum status objects_rename(struct result *result, const struct result_clusters *
                            const char *name, struct error *err)
 {
     char shown[256], file[256];
-    /* What has a name of its own now is kept by `run`. */
+    /* `run` keeps a clustering that was given another name. */
     const struct change change = {.output = result->path,
                                   .base = result,
                                   .renamed_from = clusters->name,

@@ -1,6 +1,6 @@
-/* objects.h: what a user may take out of a file or rename: clusterings, imported features,
- * neighbours and selections; everything else is computed with the rows and belongs to them. Each has a name as in
- * the file, "clusters/NAME", "features/NAME", "neighbours/NAME", "selections/NAME". */
+/* objects.h: the objects that a user may remove or rename: clusterings, imported features, neighbours and
+ * selections; everything else is computed with the rows and belongs to them. Each is named as in the file:
+ * "clusters/NAME", "features/NAME", "neighbours/NAME", "selections/NAME". */
 #ifndef CLPIPE_RESULT_OBJECTS_H
 #define CLPIPE_RESULT_OBJECTS_H
 
@@ -13,8 +13,8 @@ enum object_kind { OBJECT_CLUSTERS, OBJECT_FEATURE, OBJECT_NEIGHBOURS, OBJECT_SE
 struct object {
     enum object_kind kind;
     char name[OBJECT_NAME_MAX];     /* "clusters/kmeans" */
-    char feature[FEATURE_NAME_MAX]; /* that it was made from, or is; "": none */
-    uint64_t bytes;                 /* of its values in the file */
+    char feature[FEATURE_NAME_MAX]; /* its feature, or the feature it was made from; "": none */
+    uint64_t bytes;                 /* size of its values in the file */
 };
 
 struct objects {
@@ -32,13 +32,13 @@ enum status objects_find(const struct object **out, const struct objects *object
                          const struct result *result, const char *name, struct error *err);
 
 /* Replaces the file by a copy without the objects whose flag is set. Objects made from a feature
- * must be removed with it: STATUS_USAGE names them, unless `dependents`, which sets their flags,
- * too. */
+ * must be removed with it: `dependents` sets their flags, too; without it, STATUS_USAGE names
+ * them. */
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err);
 
-/* Replaces the file by a copy in which the clustering has another name, as have the dimension scales
- * that are its own. STATUS_USAGE: the new name is impossible or taken. */
+/* Replaces the file by a copy in which the clustering and its own dimension scales are renamed.
+ * STATUS_USAGE: the new name is invalid or taken. */
 enum status objects_rename(struct result *result, const struct result_clusters *clusters,
                            const char *name, struct error *err);
 

@@ -1,7 +1,7 @@
-/* parameters.c: jansson with bounds, and differences in words.
+/* parameters.c: parses with jansson within limits, and describes differences.
  *
- * jansson rather than cJSON: it keeps integers of 64 bits, so that two seeds above 2^53 are not
- * taken for one, refuses keys that occur twice, and bounds the depth itself. */
+ * jansson rather than cJSON: it keeps 64-bit integers, so that two seeds above 2^53 stay different,
+ * refuses duplicate keys, and limits the depth itself. */
 #include "result/parameters.h"
 #include <jansson.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct parameters {
     json_t *root;
 };
 
-/* NULL where it is no JSON, or too much of it. Integers beyond 64 bits become floating-point. */
+/* NULL: not JSON, or too large. Integers beyond 64 bits become floating-point. */
 static json_t *load_json(const char *text, size_t flags, json_error_t *error)
 {
     const size_t length = strlen(text);
@@ -167,7 +167,7 @@ struct line {
     size_t size, length;
 };
 
-/* What does not fit is cut. */
+/* Truncates text that does not fit. */
 static void line_add(struct line *line, const char *text, size_t length)
 {
     const size_t room = line->size - 1 - line->length;
@@ -194,8 +194,8 @@ static void line_add_value(struct line *line, const json_t *value)
     free(dumped);
 }
 
-/* Entries [first, last) of a list. A feature "NAME=SPEC" is its name, unless the other list has
- * another one of that name in its [first, other_last). */
+/* Entries [first, last) of a list. A feature "NAME=SPEC" is represented by its name, unless the
+ * other list has a different one of that name in its [first, other_last). */
 static void line_add_entries(struct line *line, const json_t *list, size_t first, size_t last,
                              const json_t *other, size_t other_last)
 {
@@ -222,7 +222,7 @@ static void line_add_difference(struct line *line, const char *key, const json_t
 {
     const size_t a = json_array_size(there), b = json_array_size(here);
     const bool lists = json_is_array(there) && json_is_array(here);
-    size_t first = 0, last = 0; /* what both lists begin and end with is left out */
+    size_t first = 0, last = 0; /* leaves out the common beginning and end */
     while (first < a && first < b &&
            same_value(json_array_get(there, first), json_array_get(here, first)))
         first++;
@@ -245,7 +245,8 @@ static void line_add_difference(struct line *line, const char *key, const json_t
         line_add_value(line, here);
 }
 
-/* Every member that differs; members that are objects in both are looked into, and are the last. */
+/* Describes every member that differs; members that are objects in both are compared recursively,
+ * and come last. */
 static void line_add_members(struct line *line, json_t *there, json_t *here, const char *who)
 {
     const char *key;

@@ -1,10 +1,10 @@
-/* parameters.h: what a result was made with: JSON objects in the attributes of files and in the
- * headers of logs, read without trusting them.
+/* parameters.h: the parameters of a result: JSON objects in attributes of files and headers of
+ * logs, which are untrusted input.
  *
- * Their text is written by base/json.h and stored to the letter: it is part of a file's identity.
+ * Their text is written by base/json.h and stored verbatim, since it is part of a file's identity.
  * It is compared by meaning: the order of keys, white space and the spelling of numbers and strings
- * do not matter. Texts of more than 8 MiB, nested deeper than 2,048 levels, with a key twice in one
- * object, or that are no JSON object are refused. */
+ * do not matter. Texts larger than 8 MiB, nested deeper than 2,048 levels, with duplicate keys in
+ * an object, or that are not JSON objects are refused. */
 #ifndef CLPIPE_RESULT_PARAMETERS_H
 #define CLPIPE_RESULT_PARAMETERS_H
 
@@ -17,7 +17,7 @@ enum status parameters_open(struct parameters **out, const char *json, struct er
 void parameters_close(struct parameters **parameters);
 
 /* The text of member `key`, of its entry `i` if it is a list, or of its i-th member if it is an
- * object, whose key is *name (which may be NULL); NULL if there is no such text. Valid until
+ * object, whose key is *name (which may be NULL); NULL if there is no such text member. Valid until
  * parameters_close. */
 const char *parameters_member(const struct parameters *parameters, const char *key);
 const char *parameters_entry(const struct parameters *parameters, const char *key, unsigned i,
@@ -37,17 +37,17 @@ bool parameters_integer(const struct parameters *parameters, const char *key, ui
 bool parameters_real(const struct parameters *parameters, const char *key, double *value);
 bool parameters_boolean(const struct parameters *parameters, const char *key, bool *value);
 
-/* Does `json` say that archives in directories are opened? */
+/* Whether, according to `json`, archives in directories are opened. */
 bool parameters_archives(const char *json);
 
 /* The value of a text member of `json`; "" if there is none or it does not fit. Returns buffer. */
 char *parameters_text(char *buffer, size_t size, const char *json, const char *key);
 
-/* Bytes that the JSON value takes which `text` begins with; 0: there is none. */
+/* The length of the JSON value at the beginning of `text`; 0: there is none. */
 size_t parameters_length(const char *text);
 
-/* False if both mean the same. Otherwise writes which members differ and how, for people, where
- * `who` is what holds `there`: "k: WHO has 3; the command asks for 4". */
+/* False if both mean the same. Otherwise describes the differing members in a text for messages,
+ * where `who` has the parameters `there`: "k: WHO has 3; the command asks for 4". */
 bool parameters_difference(char *buffer, size_t size, const char *there, const char *here,
                            const char *who);
 /* The version of the JSON library. */

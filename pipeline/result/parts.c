@@ -30,11 +30,11 @@ static const struct table parts_table = {
 };
 
 struct parts {
-    void *handle; /* HDF5's of the merged file */
+    void *handle; /* HDF5's serial number of the merged file */
     char *path, *directory;
     struct member *member;
     unsigned count;
-    /* The virtual datasets that were looked at. */
+    /* The virtual datasets checked so far. */
     struct shown {
         char *name;
         struct raw *raw;
@@ -43,7 +43,7 @@ struct parts {
     struct parts *next;
 };
 
-/* The merged files that are open: a dataset's reader knows its dataset only. */
+/* The open merged files: the reader of a dataset knows only the dataset. */
 static struct parts *attached;
 
 static void *handle_of(hid_t file)
@@ -217,7 +217,7 @@ static bool has_identity(const struct part *part)
     return same;
 }
 
-/* Are all parts what they were when they were merged? */
+/* Whether all parts are unchanged since they were merged. */
 static enum status check_members(const struct parts *parts, struct error *err)
 {
     unsigned missing = 0, changed = 0;
@@ -254,7 +254,8 @@ static enum status check_members(const struct parts *parts, struct error *err)
                            shown, part, more);
 }
 
-/* The directory that names are relative to; as HDF5, that of the file behind symbolic links. */
+/* The directory to which names are relative: as in HDF5, that of the file with symbolic links
+ * resolved. */
 static char *directory_of(const char *path)
 {
     if (strncmp(path, PARTS_UNNAMED, strlen(PARTS_UNNAMED)) == 0)
@@ -272,7 +273,7 @@ static bool by_bytes(const char *name)
     return strcmp(name, "/" THUMBNAIL_GROUP "/data") == 0;
 }
 
-/* How many rows a part has of a dataset. */
+/* The number of a part's rows in a dataset. */
 static uint64_t extent(const struct part *part, const char *name)
 {
     return by_bytes(name) ? part->thumbnail_bytes : part->rows;
@@ -374,7 +375,7 @@ static struct raw *find_raw(hid_t dataset)
 
 static const struct h5_virtual reader = {find_raw, bad_mapping};
 
-/* What the manifest says; NULL: the file was not merged. */
+/* Reads the manifest; NULL: the file was not merged. */
 static enum status open_parts(struct parts **out, hid_t file, const char *path, struct error *err)
 {
     *out = NULL;

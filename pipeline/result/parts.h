@@ -1,5 +1,5 @@
-/* parts.h: a file that was merged shows rows of other files, its parts: as virtual datasets to other
- * programs, to clpipe by its manifest.
+/* parts.h: a merged file shows rows of other files, its parts: to other programs through virtual
+ * datasets, to clpipe through its manifest.
  *
  *   /parts/path                 of each part, relative to the merged file's directory, without ".."
  *   /parts/rows                 images of each
@@ -7,9 +7,9 @@
  *   /parts/bytes                size of the file
  *   /parts/identity             as its /checksums had it when it was merged
  *
- * HDF5 gives fill values where a part is missing; clpipe compares all parts with the manifest when
- * the merged file is opened, and reads them itself: few are open at a time, and a read costs as much
- * as its rows, not as all parts. HDF5's one thread. */
+ * HDF5 returns fill values for missing parts; clpipe compares all parts with the manifest when the
+ * merged file is opened, and reads them itself: few are open at a time, and the cost of a read
+ * depends on its rows, not on the number of parts. Only on HDF5's thread. */
 #ifndef CLPIPE_RESULT_PARTS_H
 #define CLPIPE_RESULT_PARTS_H
 
@@ -19,41 +19,40 @@
 
 #define PARTS_GROUP "parts"
 #define PARTS_AXIS  "part"
-/* A merge refuses more; in a file they are taken for damage. */
+/* A merge refuses more; in a file, more count as damage. */
 #define PARTS_MOST SHARDS_MAX
 
-/* A merged file without a name is opened by a path like this, and the names of its parts are relative
- * to "/". */
+/* An unnamed merged file is opened by such a path; the names of its parts are relative to "/". */
 #define PARTS_UNNAMED "/proc/self/fd/"
 
-/* One part, as the manifest has it. */
+/* One part, as in the manifest. */
 struct part {
-    const char *text; /* its name as a text that leads back to it */
+    const char *text; /* its name as a UTF-8 text from which the bytes can be restored */
     const char *name; /* relative to the merged file's directory */
-    const char *path; /* the same, by which it is opened */
+    const char *path; /* the path to open it by */
     const char *identity;
     uint64_t rows, thumbnail_bytes, bytes;
 };
 
 /* Does nothing for a file that was not merged. Else compares its parts with the manifest; from then on
- * h5_open_dataset takes virtual datasets that show what the manifest says, h5_read_rows reads
- * them and h5_open_raw opens them. STATUS_FAILED: a part is missing or has
- * changed, or the manifest is damaged. */
+ * h5_open_dataset accepts virtual datasets that agree with the manifest, h5_read_rows reads them and
+ * h5_open_raw opens them. STATUS_FAILED: a part is missing or has changed, or the manifest is
+ * damaged. */
 enum status parts_attach(hid_t file, const char *path, struct error *err);
-/* Before a file is closed; it may have no parts. */
+/* Call it before a file is closed, even if it has no parts. */
 void parts_detach(hid_t file);
 
 /* 0: the file was not merged. */
 unsigned parts_count(hid_t file);
 struct part parts_at(hid_t file, unsigned i);
 
-/* Whether a merged file, open without parts_attach, has these parts and no others, by their names
- * relative to its directory; *current: and they are what they were when it was merged. */
+/* Whether a merged file, open without parts_attach, has exactly these parts, by their names
+ * relative to its directory; *current: and they are unchanged since the merge. */
 enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
                       const char *const *name, unsigned count, struct error *err);
 
-/* In place of the digests of a virtual dataset's pieces: those of its roots in the parts (SHA-256 of
- * their text), one for each part that has rows of it. */
+/* For a virtual dataset, instead of digests of pieces: those of its roots in the parts (SHA-256 of
+ * their text), one for each part with rows of it. */
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err);
 
 /* The attribute `identity` of /checksums of a file, into a text of 65 bytes; false: it has none. */
@@ -63,8 +62,8 @@ bool parts_identity(char identity[65], hid_t file);
 enum status parts_write(hid_t file, const struct part *part, unsigned count, const char *path,
                         struct error *err);
 
-/* A dataset of this type and one or more columns, like the one of that absolute name in the parts, whose rows
- * follow each other. Unwritten and lost values are NaN, or the largest integer. */
+/* Creates a dataset of this type and one or more columns that concatenates the rows of the datasets of that
+ * absolute name in the parts. Unwritten and lost values are NaN, or the largest integer. */
 enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
                                  enum value_type type, int rank, uint64_t columns,
                                  const struct part *part, unsigned count, const char *path,

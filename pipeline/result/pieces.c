@@ -1,4 +1,4 @@
-/* pieces.c: pieces by several threads (raw.h). */
+/* pieces.c: digests pieces with several threads (raw.h). */
 #include "result/pieces.h"
 #include "base/cpus.h"
 #include "base/threads.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread for fewer pieces costs more than it saves. */
+/* For fewer pieces, a thread costs more than it saves. */
 #define GROUP 16
 
 void pieces_clear(struct pieces *pieces)
@@ -28,9 +28,9 @@ struct parallel {
     const struct raw *raw;
     struct pieces *pieces;
     _Atomic uint64_t next; /* piece */
-    _Atomic bool failed;   /* the system, not the file */
+    _Atomic bool failed;   /* the error is the system's, not the file's */
     pthread_mutex_t lock;
-    struct error error; /* under it: the first, or the system's */
+    struct error error; /* guarded by it: the first error, or the system's */
 };
 
 /* Bytes of a whole piece. */
@@ -87,7 +87,7 @@ static enum status digest_raw(struct pieces *pieces, const struct raw *raw, stru
     pthread_mutex_init(&p.lock, NULL);
     threads_run(digest_pieces, &p, wanted);
     pthread_mutex_destroy(&p.lock);
-    /* Damage leaves the other pieces' digests; where the system fails, not all were looked at. */
+    /* After damage, the other pieces' digests are valid; after a system error, some are missing. */
     if (p.failed)
         pieces_clear(pieces);
     if (p.error.status && err)

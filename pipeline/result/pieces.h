@@ -18,9 +18,9 @@ struct pieces {
     bool known;                /* they need not be computed */
 };
 
-/* What was written to the file through HDF5 must have been flushed. STATUS_FAILED: it cannot be
- * read; of chunks that are damaged *pieces still has the digests of the pieces that can be read, zeros
- * for the others, and is to be cleared. */
+/* Data written through HDF5 must have been flushed. STATUS_FAILED: it cannot be read. If chunks are
+ * damaged, *pieces has the digests of the readable pieces and zeros for the others, and must be
+ * cleared. */
 enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path,
                           struct error *err);
 void pieces_clear(struct pieces *pieces);

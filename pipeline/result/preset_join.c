@@ -41,7 +41,7 @@ const char *preset_join_title(char *text, size_t size, const struct result *resu
     if (json)
         parameters_text(name, sizeof name, json, "name");
     snprintf(text, size, "%s%s%s", feature, *name ? " " : "", name);
-    /* Nobody can ask for the preset of few images: its features say more. */
+    /* The preset for few images cannot be requested by name, so the features are listed instead. */
     if (strcmp(name, "few") == 0 && preset_join_read(&join, json, NULL) == STATUS_OK)
         for (unsigned i = 0; i < join.count && used < size; i++)
             used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", join.name[i]);

@@ -1,4 +1,4 @@
-/* preset_join.h: how the features of a preset are taken as one, from the root attribute `preset`. */
+/* preset_join.h: how the features of a preset are joined, from the root attribute `preset`. */
 #ifndef CLPIPE_RESULT_PRESET_JOIN_H
 #define CLPIPE_RESULT_PRESET_JOIN_H
 
@@ -9,13 +9,13 @@ struct preset_join {
     unsigned count;
     char name[JOINED_MOST][FEATURE_NAME_MAX];
     double weight[JOINED_MOST];
-    /* Before a clustering; pca 0: rows are not projected. */
+    /* For clusterings; pca 0: rows are not projected. */
     uint32_t pca;
     double whiten;
-    uint32_t rank_pca; /* of rankings, without whitening; 0: they take rows as they are */
+    uint32_t rank_pca; /* components for rankings, not whitened; 0: rows as stored */
 };
 
-/* Reads the attribute's JSON. STATUS_FAILED: it is none that this program understands. */
+/* Reads the attribute's JSON. STATUS_FAILED: this program does not understand it. */
 enum status preset_join_read(struct preset_join *out, const char *json, struct error *err);
 
 /* The name shown to users if `feature` consists of the features of the file's preset: "preset

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STREAM_ROWS 256 /* of the log, read at once */
+#define STREAM_ROWS 256 /* rows of the log read at a time */
 
 struct stream {
     enum location_kind kind;
@@ -28,16 +28,16 @@ struct slot {
 };
 
 struct prior {
-    struct prior_config config; /* of what it points to, only `finished` is still there */
+    struct prior_config config; /* of its pointers, only `finished` is still valid */
     bool *ordered;              /* for each source: sorted by the bytes of its paths */
-    struct stream *stream; /* the finished file's first, then the log's from the latest run back */
+    struct stream *stream; /* the finished file's first, then those of the logs, latest run first */
     unsigned stream_count;
     uint64_t records;                    /* of all */
     uint64_t listed[2];                  /* rows of the finished file that prior_list has passed */
     struct records_cursor random, given; /* given: for prior_at */
     struct slot *table;
     uint64_t slots; /* a power of two */
-    bool no_table;  /* it was tried, and could not be made */
+    bool no_table;  /* creating it has failed */
 };
 
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
@@ -55,7 +55,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
         prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
-    /* Also before it was relocated. */
+    /* Or by its name before it was relocated. */
     int last = -1;
     bool ascending = true;
     for (unsigned i = 0; config->finished && i < config->finished->source_count; i++) {
@@ -74,7 +74,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
         if (rows[i] > 0)
             prior->stream[prior->stream_count++] =
                 (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
-    /* From the last block back: those of a log are beside each other. */
+    /* Backwards from the last block: blocks of a log are consecutive. */
     for (uint64_t end = log->blocks, first; end > 0; end = first) {
         for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log;
              first--)
@@ -148,7 +148,7 @@ static void set_failure(struct store_record *record, const struct failure_row *f
     record->failure.error_number = failure->error_number;
 }
 
-/* What the finished file has besides the row itself. */
+/* Sets members that are not in the row itself. */
 static enum status complete_image(struct prior *prior, uint64_t row, struct store_record *record,
                                   struct error *err)
 {
@@ -159,7 +159,7 @@ static enum status complete_image(struct prior *prior, uint64_t row, struct stor
     record->has_code = result_has_codes(finished);
     if (size > 0 && result_thumbnail_read(finished, row, &thumbnail, &length, err))
         return STATUS_FAILED;
-    /* A row without one has none of any size. */
+    /* A row without a thumbnail has size 0. */
     record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
     return STATUS_OK;
 }
@@ -203,7 +203,7 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
     return STATUS_OK;
 }
 
-/* Gives a record of the finished file the number that its source has now; false: it has none. */
+/* Sets the new number of the source of a finished file's record; false: the source was removed. */
 static bool renumber(const struct prior *prior, enum location_kind kind,
                      struct store_record *record)
 {
@@ -283,14 +283,14 @@ static int compare_paths(const struct store_record *record, const char *path, ui
     return order ? order : (record->path_length > length) - (record->path_length < length);
 }
 
-/* An item as the walk found it. */
+/* An item found by the walk. */
 struct look {
     uint64_t bytes;
     int64_t mtime_ns;
-    bool unseen; /* it could not look at it */
+    bool unseen; /* the walk could not read it */
 };
 
-/* Whether a record of the right item still says what a new look at the file would. */
+/* Whether a record of the item is still valid. */
 static bool still_holds(const struct prior *prior, const struct store_record *record,
                         const struct look *look)
 {
@@ -307,7 +307,7 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
     case REASON_VANISHED:
     case REASON_CHANGED:
     case REASON_OUT_OF_MEMORY:
-        /* These say nothing about the content. */
+        /* These failures do not depend on the content. */
         return false;
     case REASON_TOO_LARGE:
     case REASON_TOO_MANY_SCANS:
@@ -328,7 +328,7 @@ static bool map_table(struct prior *prior)
         prior->slots *= 2;
     size_t bytes = prior->slots * sizeof *prior->table;
     int fd = unnamed_file(prior->config.directory);
-    /* Its space must be there: a mapping cannot report that a disk is full. */
+    /* Allocates its space, since a mapping cannot report a full disk. */
     int failed = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
     void *table =
         failed ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -347,7 +347,7 @@ static bool map_table(struct prior *prior)
     return true;
 }
 
-/* Enters every record of an unordered source. Cursors keep their place. */
+/* Adds every record of unordered sources. Cursors keep their place. */
 static void build_table(struct prior *prior)
 {
     prior->no_table = !map_table(prior);
@@ -369,7 +369,7 @@ static void build_table(struct prior *prior)
     }
 }
 
-/* Looks an item up; its stream's cursor moves behind it. */
+/* Looks an item up; moves its stream's cursor past it. */
 static bool find_in_table(struct prior *prior, uint16_t source, const char *path, uint32_t length,
                           const struct look *look, struct store_record *record)
 {
@@ -384,7 +384,7 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         struct stream *stream = prior->stream;
         while (stream->kind != kind || row < stream->start || row >= stream->end)
             stream++;
-        /* The row under the cursor may go with the block that is read. */
+        /* Reading a block may replace the row under the cursor. */
         stream->loaded = false;
         struct error error = ERROR_INIT;
         if (read_record(prior, &prior->random, kind, row, record, &error) == STATUS_OK &&
@@ -437,7 +437,7 @@ static bool find(struct prior *prior, uint16_t source, const char *path, uint32_
             build_table(prior);
         found = prior->table && find_in_table(prior, source, path, length, look, record);
     }
-    /* The bytes are the same, and end in a NUL there. */
+    /* The same bytes, but terminated by a NUL. */
     record->path = path;
     return found;
 }

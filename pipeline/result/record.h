@@ -35,7 +35,7 @@ struct store_record {
     /* 0, or set by prior_find: location of this record in the store, values and thumbnail
      * included. */
     uint64_t origin;
-    bool restated; /* inode and ctime_ns differ from those stored there */
+    bool restated; /* inode and ctime_ns differ from the stored ones */
 };
 
 /* The location of a record: a row of the log's tables (records.h), or of the finished file. Never

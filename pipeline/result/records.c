@@ -173,7 +173,7 @@ static int with_prefix(const struct dirent *entry)
            strlen(entry->d_name) == sizeof RECORDS_PREFIX - 1 + 16;
 }
 
-/* Logs of earlier versions must be finished by these. */
+/* Logs of earlier versions must be finished by those versions. */
 static enum status refuse_old(const struct records *records, struct error *err)
 {
     static const char *const old[] = {"records", "handover"};
@@ -377,7 +377,7 @@ static enum status add_block(struct records *records, uint32_t log, uint64_t off
     return STATUS_OK;
 }
 
-/* buffer: CHECK_BUFFER bytes for the columns; NULL: only heads are looked at. */
+/* buffer: CHECK_BUFFER bytes for the columns; NULL: reads only heads. */
 static enum status scan_log(struct records *records, unsigned number, uint8_t *buffer,
                             struct stop *stop, struct error *err)
 {
@@ -439,13 +439,13 @@ enum status records_rescan(struct records *records, uint64_t end, struct error *
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Reads of a table from a row on, block by block. */
+/* Reads a table from a row on, block by block. */
 struct reader {
     const struct records *records;
     enum records_table table;
-    bool checked; /* checksums are compared: whole columns are read */
+    bool checked; /* compare checksums, so read whole columns */
     uint64_t row, left;
-    /* The block of `row`, and which of its rows that is; `here` of `left` rows are in it. */
+    /* Finds the block of `row` and the index in it; `here` of `left` rows are in that block. */
     const struct records_block *block;
     uint64_t first, here;
     int fd;
@@ -503,8 +503,8 @@ static void end_reading(struct reader *reader)
     free(reader->buffer);
 }
 
-/* Finds bytes [from, from + size) of a column of the block: at `direct`, unless that is NULL or they are
- * not all that is read, or in the buffer. */
+/* Finds bytes [from, from + size) of a column of the block: read to `direct` if that is not NULL and
+ * nothing else has to be read, else in the buffer. */
 static enum status read_column(struct reader *reader, unsigned column, uint64_t from, uint64_t size,
                                void *direct, uint8_t **bytes, struct error *err)
 {
@@ -565,7 +565,7 @@ enum status records_read(const struct records *records, unsigned column, size_t 
     return read_rows(&reader, column, offset, bytes, rows, err);
 }
 
-/* Where the texts of the block's rows begin, and end. */
+/* The beginning and end of the texts of the block's rows. */
 static enum status read_ends(struct reader *reader, unsigned text, uint64_t *start, uint64_t *ends,
                              struct error *err)
 {
@@ -696,8 +696,7 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
             status = load_texts(cursor, LOG_FAILURE_MESSAGE,
                                 offsetof(struct log_row, failure.message), err);
         for (uint64_t i = 0; i < cursor->count && image; i++) {
-            uint8_t *is =
-                (uint8_t *)&cursor->rows[i].image.has_code; /* what it is not yet: a bool */
+            uint8_t *is = (uint8_t *)&cursor->rows[i].image.has_code; /* not a valid bool yet */
             *is = *is != 0;
         }
         if (status) {

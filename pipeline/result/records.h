@@ -36,7 +36,7 @@
 
 enum records_table { RECORDS_IMAGES, RECORDS_FAILURES };
 
-/* A row of a table: the columns of the file that it is to be in, without texts. */
+/* A row of a table: the columns of the result file, without texts. */
 struct log_row {
     union {
         struct result_image image;
@@ -99,14 +99,14 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
 /* The following may be called by any thread, in parallel, after records_scan. STATUS_FAILED: read
  * error or wrong checksum. */
 
-/* Reads rows [first, first + count) of a column that is not of texts: of each, `bytes` bytes from `offset`
- * on. */
+/* Reads `bytes` bytes, from `offset` on, of each of the rows [first, first + count) of a column without
+ * texts. */
 enum status records_read(const struct records *records, unsigned column, size_t offset,
                          size_t bytes, uint64_t first, uint64_t count, void *rows,
                          struct error *err);
 
-/* Reads the texts of these rows, contiguous, to *bytes, which is enlarged as needed (*room; free
- * it); ends[i]: end of the text of row first + i. */
+/* Reads the texts of these rows, contiguous, to *bytes, which is enlarged as needed (*room; the
+ * caller frees it); ends[i]: end of the text of row first + i. */
 enum status records_read_texts(const struct records *records, enum records_column column,
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err);
@@ -123,7 +123,7 @@ struct records_cursor {
 };
 void records_cursor_clear(struct records_cursor *cursor);
 
-/* Reads a row with its path, which is its bytes, and message. Valid until the next call. */
+/* Reads a row with its path (as bytes) and message. Valid until the next call. */
 enum status records_at(struct records_cursor *cursor, enum records_table table, uint64_t row,
                        const struct log_row **found, struct error *err);
 
@@ -131,14 +131,14 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
 
 /* Begins a log with the signature, which becomes the last of `records`, without blocks. */
 enum status records_create(struct records *records, const char *signature, struct error *err);
-/* Writes a block, whose columns are these bytes, at *end of the last log; moves *end behind it. */
+/* Writes a block with these columns at *end of the last log; moves *end past it. */
 struct records_bytes {
     uint8_t *bytes;
     size_t used, room;
 };
 enum status records_write(const struct records *records, const struct records_bytes *column,
                           const uint32_t rows[2], uint64_t *end, struct error *err);
-/* Finds the blocks that were written to the last log, up to `end`. */
+/* Finds the blocks written to the last log, up to `end`. */
 enum status records_rescan(struct records *records, uint64_t end, struct error *err);
 
 #endif

@@ -1,13 +1,13 @@
-/* repair.c: two ways to an order of good rows, and one from there to a file.
+/* repair.c: lists the intact rows of a file or of logs, then writes a file of them.
  *
  *   INPUT opens: verify marks rows ─> locations in INPUT ─┐
  *                                                         ├─> order ─> build ─> OUTPUT
  *   INPUT.partial: whole blocks, sorted, the latest of ───┘
  *   each path ─> locations in the logs
  *
- * A finished file of which rows are dropped loses its clusters too, for they belonged to all rows;
- * a clustering that is wrong in itself goes alone. The log is only read: it is what the next run of
- * the command that wrote it goes on from. */
+ * If rows of a finished file are dropped, its clusters are dropped too, since they belong to all
+ * rows; a damaged clustering alone is dropped by itself. Logs are only read: the next run of their
+ * command resumes from them. */
 #include "result/repair.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -42,17 +42,17 @@ struct repair {
     struct workdir *work;
     struct result *result;
     struct codebooks codebooks;
-    struct signature_parts parts; /* what the file to be is made of */
+    struct signature_parts parts; /* the content of the new file */
     struct records log;
     struct row_lists lists;
     uint64_t codes;            /* images that have one */
-    struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
+    struct sidecars *sidecars; /* NULL: none, or unreadable */
     bool *leave_out;           /* of the result's clusterings */
 };
 
 /* --- a finished file ------------------------------------------------------------------------- */
 
-/* Notes a good row. */
+/* Adds an intact row. */
 static enum status add_row(struct repair *r, uint64_t location, bool image, struct error *err)
 {
     if (image)
@@ -62,8 +62,8 @@ static enum status add_row(struct repair *r, uint64_t location, bool image, stru
     return row_lists_add(&r->lists, location, err);
 }
 
-/* Marks rows that stand in the wrong place. Of two neighbours in the wrong order it is the first
- * that is wrong if the second comes right after the one before it. */
+/* Marks rows that are out of order. Of two neighbours in the wrong order, the first is marked if
+ * the second follows the row before it. */
 static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad, struct error *err)
 {
     const struct result *result = r->result;
@@ -71,7 +71,7 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
         uint64_t row;
         uint16_t source;
         char *path;
-    } last[2] = {{0}}; /* the last good row, and the one before it */
+    } last[2] = {{0}}; /* the last intact row, and the one before it */
     unsigned known = 0;
     enum status status = STATUS_FAILED;
     for (uint64_t i = 0; i < rows_count(rows); i++) {
@@ -129,8 +129,8 @@ static enum status take_rows(struct repair *r, uint64_t rows, const uint8_t *bad
     return status;
 }
 
-/* What lies beside the pictures of good rows. Columns that cannot be read are left out: the command that
- * made the file restores them. */
+/* Adds the sidecar texts of intact rows. Unreadable columns are left out: the command that made the file
+ * restores them. */
 static enum status take_sidecars(struct repair *r, struct verify *verify, struct error *err)
 {
     const char *text[SIDECAR_COLUMNS];
@@ -153,7 +153,7 @@ static enum status take_sidecars(struct repair *r, struct verify *verify, struct
     return status;
 }
 
-/* Without the codebook that they were made with rows stay, but new ones cannot be added to them. */
+/* Rows stay without their codebook, but no new ones can be added. */
 static void lose_codebook(struct repair *r, struct verify *verify, const struct feature *feature,
                           const char *why)
 {
@@ -230,7 +230,7 @@ out:
 
 /* --- the log of an unfinished run ------------------------------------------------------------ */
 
-/* A record of the logs. */
+/* A record in the logs. */
 struct saved {
     uint64_t location, sequence;
     uint32_t log;
@@ -239,7 +239,7 @@ struct saved {
     char *path;
 };
 
-/* By source and path; of one path the latest first. */
+/* By source and path; for equal paths, the latest first. */
 static int by_path(const void *a, const void *b)
 {
     const struct saved *x = a, *y = b;
@@ -249,7 +249,7 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x->log < y->log) - (x->log > y->log);
 }
 
-/* The order of the walk: that of the paths, but for lists and members of one archive. */
+/* The order of the walk: by path, except in lists and within an archive. */
 static int by_walk(const void *a, const void *b, void *context)
 {
     const struct content *content = context;
@@ -315,7 +315,7 @@ static enum status read_saved(const struct records *log, struct saved *saved, ui
 static enum status take_saved(struct repair *r, const struct saved *saved, struct error *err)
 {
     const bool image = location_kind(saved->location) == LOCATION_LOG_IMAGE;
-    /* Thumbnails are saved in the size that comes first. */
+    /* Only thumbnails of the first size found are saved. */
     if (r->parts.content.thumbnail_size == 0)
         r->parts.content.thumbnail_size = saved->thumbnail_size;
     r->codes += saved->has_code;
@@ -369,7 +369,7 @@ static enum status look_at_log(struct repair *r, struct error *err)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* A second name for the damaged file, so that nothing is lost by replacing it. */
+/* Links the damaged file to a second name, so that replacing it loses nothing. */
 static enum status keep_damaged(struct repair *r, struct error *err)
 {
     const char *input = r->config->input;
@@ -495,7 +495,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
-    /* A file that is only read may lie where nothing can be written. */
+    /* A file that is only read may be in a read-only place. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;

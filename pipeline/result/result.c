@@ -1,8 +1,8 @@
-/* result.c: opens a finished file, learns what is inside, and reads it.
+/* result.c: opens and reads a finished file.
  *
  * Everything that later reads rely on is checked when the file is opened: that the objects are
  * there as hard links, their types, that lengths agree, and that the file is large enough for what
- * it claims. Whether the values make sense is verify's business. */
+ * it claims. verify.c checks whether the values make sense. */
 #include "base/compare.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -20,7 +20,7 @@
 
 /* An argument has at most 128 KiB, four times that if no byte of it is UTF-8. */
 #define MOST_SOURCE_BYTES (512u << 10)
-/* More values of k are taken for damage. */
+/* More values of k count as damage. */
 #define MOST_SWEEP_VALUES (1u << 24)
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -134,7 +134,7 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
              feature_normalize_name(feature->normalize));
 }
 
-/* What a spec says behind `key`, as an attribute of its own; none where it does not. */
+/* Sets an attribute from the value of `key` in a spec, if there is one. */
 static enum status put_spec_part(hid_t dataset, const char *name, const char *spec, const char *key,
                                  const char *path, struct error *err)
 {
@@ -320,8 +320,8 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     snprintf(where, sizeof where, "/features/%s", name);
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
-    /* The normalisation says which of the two types it must be. */
-    /* Counts as they are; what a network gives is no count. */
+    /* The type follows from the normalisation. */
+    /* Unnormalised values are counts, except those of networks. */
     feature->is_float =
         strcmp(feature->normalize, "none") != 0 || strcmp(feature->kind, "net") == 0;
     feature->is_signed = strcmp(feature->normalize, "unit") == 0;
@@ -350,7 +350,7 @@ static enum status read_clustering_attributes(struct result *result, struct resu
         h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES,
                           result->path, err))
         return STATUS_FAILED;
-    /* All of it, or it is as if there were none. */
+    /* Complete, or as if there were none. */
     if (!*origin->sample || origin->bytes == 0)
         *origin = (struct result_origin){0};
     c->has_agreement = H5Aexists(group, "folders") > 0;
@@ -461,7 +461,7 @@ static enum status open_runs(struct result *result, struct error *err)
     return status;
 }
 
-/* All that there is in the file, which is open. */
+/* Reads the structure of the open file. */
 static enum status open_objects(struct result *result, struct error *err)
 {
     if (open_root(result, err) || parts_attach(result->file, result->path, err))
@@ -482,7 +482,7 @@ static enum status open_objects(struct result *result, struct error *err)
     return open_runs(result, err);
 }
 
-/* Takes over `file`, unless it is invalid: then `path` is opened. */
+/* Takes ownership of `file`; if it is invalid, opens `path`. */
 static enum status open_result(struct result **out, hid_t file, const char *path, struct error *err)
 {
     struct result *result = *out = calloc(1, sizeof *result);

@@ -3,8 +3,8 @@
  *   result_open ─> h5 (the file) ─> rows (/images, /failures)
  *                               ─> features, clusters, runs: what there is, checked for shape
  *
- * On top of it, each with a header of its own: rows of one or several features
- * (feature_matrix.h), identities (identity.h), further clusterings (clusters.h).
+ * Built on it, with separate headers: rows of one or several features (feature_matrix.h),
+ * identities (identity.h), further clusterings (clusters.h).
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
  * input: types, shapes and ranges are checked when it is opened, sizes before anything is
@@ -20,22 +20,22 @@
 struct result_feature_entry;
 struct result_cluster_entry;
 
-/* An open file. What the first part has is valid until result_close, and only read; the second part is of this
+/* An open file. The first part is read-only and valid until result_close; the second part is private to this
  * folder (result_internal.h). */
 struct result {
     char *path;
     char *version, *created, *parameters; /* parameters: JSON */
     char *preset;                         /* JSON (preset.h), or NULL */
 #define RESULT_PRESET "preset"            /* the name of its features, joined */
-    struct list_share share; /* of a list, that its rows are; count 0: it is no shard */
+    struct list_share share; /* the share of a list that its rows are; count 0: not a shard */
     bool has_images;         /* false: a file of clusters alone, where */
     bool
         named; /* only the paths of the images may be known: other members of struct result_image are 0 */
     char **sources;      /* texts, */
-    char **source_names; /* the bytes that they stand for, */
-    char **directories;  /* and texts of where they were looked up from; "" where that is unknown */
+    char **source_names; /* the bytes of the sources, */
+    char **directories;  /* and the directories to which they are relative, as texts; "": unknown */
     unsigned source_count, feature_count, clusters_count, run_count;
-    uint32_t thumbnail_size; /* the longest side of thumbnails, in pixels; 0: there are none */
+    uint32_t thumbnail_size; /* longest side of thumbnails in pixels; 0: none */
 
     int64_t file, sources_dataset; /* of HDF5 */
     uint64_t failed_calls;         /* of HDF5, before it was opened */
@@ -45,8 +45,8 @@ struct result {
     struct result_feature_entry *features;
     struct result_cluster_entry *clusters;
     uint64_t *runs;       /* their numbers, ascending */
-    char *run_clusters;   /* the clustering that `run` made last under its usual name; or NULL */
-    struct store_run run; /* last asked for */
+    char *run_clusters;   /* the clustering last made by `run` under its usual name; or NULL */
+    struct store_run run; /* last one requested */
 };
 
 /* Opens a clpipe file read-only. STATUS_USAGE: there is no such file; STATUS_FAILED: not HDF5, not
@@ -54,41 +54,41 @@ struct result {
 enum status result_open(struct result **out, const char *path, struct error *err);
 void result_close(struct result **result);
 
-/* STATUS_FAILED: another file has taken the name since it was opened. */
+/* STATUS_FAILED: the name now belongs to another file. */
 enum status result_check_current(const struct result *result, struct error *err);
 
 uint64_t result_images(const struct result *result);
-/* How many files it was merged from, and shows the rows of; 0: its rows are its own. Such a file can
- * get clusterings, imported features and neighbours, but no other rows. */
+/* The number of merged files whose rows it shows; 0: it has its own rows. Clusterings, imported
+ * features and neighbours can be added to a merged file, but no rows. */
 unsigned result_parts(const struct result *result);
 uint64_t result_failures(const struct result *result);
 
 struct result_feature {
     char name[FEATURE_NAME_MAX];
-    char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of joined ones, all */
+    char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of all joined features */
     uint64_t rows;
     uint32_t dimension;
     bool is_float;            /* else uint32 */
-    enum feature_store store; /* where it is */
+    enum feature_store store; /* of the stored values, if is_float */
     bool is_signed;           /* normalize=unit */
-    bool blank;               /* a row of zeros says nothing (features/kind.h) */
+    bool blank;               /* a row of zeros has no information (features/kind.h) */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
 };
 /* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
 #define FEATURE_IMPORTED "imported"
 bool result_feature_imported(const struct result_feature *feature);
-/* Whether its rows are numbers about each image (the kind quality), not to compare images by: only where it
- * is named. */
+/* Whether its rows describe each image (the kind quality) and are not meant for comparing images; such a
+ * feature is used only by name. */
 bool result_feature_describes(const struct result_feature *feature);
-/* How values are stored: "float32", "float16", "uint8" or "uint32". */
+/* The stored type: "float32", "float16", "uint8" or "uint32". */
 const char *result_feature_type_name(const struct result_feature *feature);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
-/* By name, or NULL. */
+/* The feature of that name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
 
-/* Rows [first, first + count) of a feature that is not float, as the uint32 counts that are stored:
- * float32 (feature_matrix.h) holds them exactly only up to 2^24. */
+/* Reads rows [first, first + count) of a feature with stored uint32 counts, which float32
+ * (feature_matrix.h) represents exactly only up to 2^24. */
 enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
                                        uint64_t first, uint64_t count, uint32_t *rows,
                                        struct error *err);
@@ -98,18 +98,18 @@ enum status result_image_at(struct result *result, uint64_t row, struct result_i
                             struct error *err);
 
 /* Whether every image has a perceptual code, and those of rows [first, first + count), 32 bytes each
- * (bit i of a code is byte i / 8, bit 7 - i % 8). Only where there are codes. */
+ * (bit i of a code is byte i / 8, bit 7 - i % 8). Only if there are codes. */
 bool result_has_codes(const struct result *result);
 enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
                               struct error *err);
 
-/* Whether features are compressed in the file (--compress); the bytes that the values of one take there,
- * which are 0 where they lie in other files; those of a row as they are. */
+/* Whether features are compressed in the file (--compress); the stored size of a feature's values in
+ * bytes (0 if in other files); the uncompressed size of a row. */
 bool result_compressed(const struct result *result);
 uint64_t result_feature_stored_bytes(const struct result_feature *feature);
 size_t result_feature_row_bytes(const struct result_feature *feature);
 
-/* The thumbnail of one image, a JPEG file; *length is 0 where it has none. Valid until the next
+/* The thumbnail of one image, a JPEG file; *length is 0 if it has none. Valid until the next
  * call. */
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
                                   uint64_t *length, struct error *err);
@@ -130,14 +130,14 @@ struct result_failure {
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);
 
-/* How well clusters agree with the folders of the images: purity and normalised mutual information
+/* Agreement of clusters with the folders of the images: purity and normalised mutual information
  * from 0 to 1, adjusted Rand index. */
 struct result_agreement {
     uint32_t folders;
     double purity, nmi, ari;
 };
 
-/* What speaks for each value of k; NaN where a measure is not defined. */
+/* The quality measures of each k; NaN: undefined. */
 struct result_sweep_value {
     uint32_t k, iterations;
     uint8_t converged;
@@ -150,11 +150,11 @@ struct result_sweep {
     struct result_sweep_value *values; /* k ascending; NULL: there is no sweep */
     uint32_t sample;                   /* rows of the silhouette */
     bool has_folders;                  /* the values have an agreement */
-    char measure[24];                  /* by which k was chosen */
+    char measure[24];                  /* the measure by which k was chosen */
     char reason[256];
 };
 
-/* What vouches for the rows of a clustering that are in no clpipe file (docs/file-format.md). */
+/* Evidence that rows outside clpipe files are unchanged (docs/file-format.md). */
 struct result_origin {
     uint64_t bytes;   /* of the file; 0: unknown */
     int64_t mtime_ns; /* of the file */
@@ -164,44 +164,45 @@ struct result_origin {
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
-    uint64_t fitted_rows; /* rows of the fit, where rows have come or gone since; 0: all */
+    uint64_t
+        fitted_rows; /* number of rows of the fit, if rows were added or removed since; 0: all */
     uint32_t k, dimension, iterations;
     bool converged;
     int64_t seed;
     double inertia;
     const char *parameters; /* JSON; valid until result_close */
-    char content[65];       /* result_feature_identity of what it was made from, or "" */
+    char content[65];       /* result_feature_identity of its rows, or "" */
     struct result_origin origin;
     bool weighted; /* the weights of its rows are stored */
-    /* Where rows were projected (matrix/projected.h), centroids and metric are those of the projected
-     * rows; these are of the rows themselves. */
-    uint32_t columns; /* 0: they were not */
+    /* If rows were projected (matrix/projected.h), centroids and metric are those of the projected
+     * rows; these describe the original rows. */
+    uint32_t columns; /* 0: not projected */
     bool components;
     char space[16];
     bool has_agreement;
     struct result_agreement agreement;
-    /* Of levels: which one this is, from 1 (of rows), and the next coarser one. Else 0, "" and false. */
+    /* For levels: the number of this one, from 1 (of rows), and the next coarser one. Else 0, "" and
+     * false. */
     uint32_t level;
     char parent[FEATURE_NAME_MAX];
     bool parents;
 };
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
-/* Whether `run` made it under its usual name, and nothing has replaced it since. */
+/* Whether `run` made it under its usual name and it has not been replaced since. */
 bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);
-/* Any of the outputs may be NULL: centroids k x dimension float32 row by row, labels rows int32,
- * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images, -1 where there are
- * fewer). */
+/* Any output may be NULL: centroids k x dimension float32 row by row, labels rows int32, distances
+ * rows float32, sizes k uint64, nearest k x 3 int64 (rows of images; -1 if there are fewer). */
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err);
-/* Labels and squared distances of `count` rows from `first` on; either may be NULL. */
+/* Reads labels and squared distances of `count` rows from `first` on; either may be NULL. */
 enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
                                       uint64_t first, uint64_t count, int32_t *labels,
                                       float *distances, struct error *err);
 
-/* Of a level: for each of its k clusters the one of the next coarser level, *above, that it belongs to; the
- * caller frees them. STATUS_END: it is the coarsest. */
+/* For each of a level's k clusters, its parent in the next coarser level, *above; the caller frees the
+ * array. STATUS_END: it is the coarsest level. */
 enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
                                 struct result *result, const struct result_clusters *clusters,
                                 struct error *err);
@@ -209,39 +210,40 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
 const struct result_clusters *result_clusters_below(const struct result *result,
                                                     const struct result_clusters *clusters);
 
-/* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
+/* Reads the projection of a clustering's rows, if columns > 0. Call projection_clear even after a
+ * failure. */
 enum status result_projection_read(struct projection *out, struct result *result,
                                    const struct result_clusters *clusters, struct error *err);
 
-/* The sweep that the clustering was chosen from; values NULL where there was none. */
+/* Reads the sweep from which the clustering was chosen; values NULL: there was none. */
 enum status result_sweep_read(struct result_sweep *out, struct result *result,
                               const struct result_clusters *clusters, struct error *err);
 void result_sweep_clear(struct result_sweep *sweep);
 
-/* How many images have the same bytes as an earlier one. */
+/* Counts images with the same bytes as an earlier one. */
 enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
 
 /* One /runs/N; strings are valid until the next call. */
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);
 
-/* Checks every invariant of a file (verify.c) and calls `broken` with a line for each that does not hold;
- * *count is the number of calls. */
+/* Checks every invariant of a file (verify.c) and calls `broken` with a line for each violation; *count
+ * is the number of calls. */
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err);
 
-/* The paths of rows that are in no clpipe file. */
+/* The paths of rows outside clpipe files. */
 struct result_names {
-    const char *source; /* the list they are from, as a SOURCE: "@LIST", or "-" */
+    const char *source; /* their list, as a SOURCE: "@LIST", or "-" */
     uint64_t count;
     /* Path i, *length bytes. */
     const char *(*path)(const void *context, uint64_t i, size_t *length);
     const void *context;
 };
 
-/* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
- * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
- * centroids have 0 iterations. */
+/* The clustering to write to /clusters/NAME: feature, metric and init must fit result_clusters,
+ * content may be NULL. Shapes as in result_clusters_read; labels assigned by given centroids have 0
+ * iterations. */
 struct result_clustering {
     const char *name, *feature, *init, *metric, *parameters, *content;
     uint32_t k, dimension, iterations;
@@ -256,10 +258,10 @@ struct result_clustering {
     const uint64_t *sizes;
     const int64_t *nearest;                   /* k x 3 */
     const double *inertia_history;            /* `iterations` values */
-    const float *weights;                     /* of rows, where `weighted` */
+    const float *weights;                     /* of rows, if `weighted` */
     const int32_t *parents;                   /* k clusters of /clusters/PARENT, or NULL */
     const char *parent;                       /* or NULL */
-    uint32_t level;                           /* from 1; 0: it is none */
+    uint32_t level;                           /* from 1; 0: not a level */
     const struct projection *projection;      /* of rows, or NULL */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */

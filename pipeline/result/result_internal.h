@@ -1,4 +1,4 @@
-/* result_internal.h: an open result, for the files of this folder that look deeper into it. */
+/* result_internal.h: the internals of an open result, for the files of this folder. */
 #ifndef CLPIPE_RESULT_RESULT_INTERNAL_H
 #define CLPIPE_RESULT_RESULT_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "result/result.h"
 #include "result/rows.h"
 
-/* More are taken for damage. */
+/* More count as damage. */
 #define RESULT_MOST_LEVELS 64
 
 struct result_feature_entry {
@@ -23,8 +23,8 @@ struct result_cluster_entry {
 _Static_assert(sizeof(hid_t) == sizeof(int64_t),
                "result.h keeps identifiers without HDF5's header");
 
-/* What is in a file that is being written: its images and features are complete, and everything else that
- * it has by now. `path` is for messages. Close it before the file. */
+/* Opens a file that is still being written, with everything that it has so far; its images and features are
+ * complete. `path` is for messages. Close the result before the file. */
 enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
                                    struct error *err);
 
@@ -43,7 +43,7 @@ result_cluster_entry(const struct result_clusters *clusters)
 #define RESULT_FEATURE_TEXTS 5
 extern const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1];
 
-/* Those of a clustering on its agreement with folders and its origin, and of a sweep. */
+/* Those of a clustering's agreement with folders and of its origin, and of a sweep. */
 #define RESULT_AGREEMENT_ATTRIBUTES 4
 #define RESULT_ORIGIN_ATTRIBUTES    3
 #define RESULT_SWEEP_ATTRIBUTES     3
@@ -58,15 +58,15 @@ extern const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIB
 #define SWEEP_COLUMNS_PLAIN 8
 extern const struct column sweep_column[SWEEP_COLUMNS];
 
-/* A feature as the attributes of its dataset tell it; without rows. */
+/* Reads a feature's description from the attributes of its dataset. */
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
                              uint32_t decode_scale);
 
-/* Writes the attributes that tell it. */
+/* Writes these attributes. */
 enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
                                           const char *path, struct error *err);
 
-/* The type that the values of a feature are stored in. */
+/* The stored type of a feature's values. */
 enum value_type result_feature_type(const struct result_feature *feature);
 
 #endif

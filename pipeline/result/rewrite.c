@@ -1,4 +1,4 @@
-/* rewrite.c: the parts of a result file in the order in which they are created.
+/* rewrite.c: writes the parts of a result file in a fixed order.
  *
  * Datasets of rows get their space at once and are filled by move_rows.h, so the bytes before /runs depend
  * on nothing but the content. */
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Older runs are forgotten. */
+/* Older runs are dropped. */
 #define MOST_RUNS 100
 /* Bytes of a chunk of a feature, and of the chunks of all of them for the same rows. 1 MiB is at most 2 %
  * smaller than 256 KiB, of which HDF5's cache of 1 MiB holds four. */
@@ -42,7 +42,7 @@ struct writing {
     unsigned columns;
 };
 
-/* A text of any bytes, which are mostly UTF-8. */
+/* Writes a text of any bytes, usually UTF-8. */
 static enum status put_text(hid_t object, const char *name, const char *text, const char *path,
                             struct error *err)
 {
@@ -104,8 +104,8 @@ static enum status open_rows(struct writing *w, struct raw_write *to, struct row
     return status;
 }
 
-/* Attaches the scales of rows and of values (NULL: there is none), which are there, to a new dataset, and opens
- * what writes its rows unless they are those of parts. Takes the dataset over. */
+/* Attaches the existing scales of rows and of values (NULL: none) to a new dataset, and opens it for writing
+ * rows unless they are those of parts. Takes the dataset over. */
 static enum status complete_column(struct writing *w, struct move_column *column, hid_t dataset,
                                    const char *rows, const char *values, bool referred,
                                    struct error *err)
@@ -129,7 +129,7 @@ static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes
     return w->rewrite->compress && images > 0;
 }
 
-/* A dataset that shows the rows of parts. */
+/* Creates a dataset that shows the rows of parts. */
 static enum status refer(const struct writing *w, hid_t *dataset, hid_t group, const char *name,
                          enum value_type type, int rank, uint64_t columns, struct error *err)
 {
@@ -164,7 +164,7 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     return result_feature_put_attributes(dataset, &described, w->path, err);
 }
 
-/* Columns that a merged file shows of its parts. */
+/* Whether a merged file shows its parts' rows in this column. */
 static bool is_referred(const struct writing *w, const struct move_column *column)
 {
     return w->rewrite->refer && column->number < ROW_FAILURE && column->kind == MOVE_FIXED &&
@@ -212,7 +212,7 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
     return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, w->path, err);
 }
 
-/* A group and its columns. */
+/* Creates a group and its columns. */
 static enum status create_table(struct writing *w, const struct table *table, unsigned first,
                                 struct error *err)
 {
@@ -252,7 +252,7 @@ static enum status create_datasets(struct writing *w, struct error *err)
     return STATUS_OK;
 }
 
-/* Better told before than after the rows are written. */
+/* Reports a lack of space before the rows are written. */
 static enum status reserve(const struct writing *w, struct error *err)
 {
     int *descriptor = NULL;
@@ -298,7 +298,7 @@ static void close_columns(struct writing *w)
     }
 }
 
-/* With the digests of the rows that were written. */
+/* Uses the digests of the rows just written. */
 static enum status write_checksums(const struct writing *w, struct error *err)
 {
     struct checksums_known known[ROW_COLUMNS + 1];
@@ -442,7 +442,7 @@ static enum status write_content(struct writing *w, const char *temporary, struc
         (replaced && foreign_copy(&w->report->foreign, replaced->file, replaced->path, w->file,
                                   w->path, "/", err)))
         return STATUS_FAILED;
-    /* What closing the datasets would write: there it could not fail. */
+    /* Flushes what closing would write, since closing cannot report failures. */
     return h5_flush_file(w->file, w->path, err);
 }
 

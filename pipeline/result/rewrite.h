@@ -1,5 +1,5 @@
-/* rewrite.h: a result file from its beginning to its end, in one way for all commands: rows of inputs in
- * the order of a list (move_rows.h), then what else the file has.
+/* rewrite.h: writes a whole result file, for all commands: rows of inputs in the order of a list
+ * (move_rows.h), then everything else.
  *
  *   logs, finished files ─> lists of rows ─> columns and features ─┐
  *   content: parameters, sources, codebooks ───────────────────────┼─> F.h5.tmp ─> sync ─> rename
@@ -23,22 +23,20 @@ struct rewrite_refer {
 
 struct rewrite {
     const char *output;
-    bool unnamed; /* `output` is the path of an open file without a name, which gets no other one */
+    bool unnamed; /* `output` is the path of an open unnamed file, which stays unnamed */
     const struct content *content;
     const struct row_input *input;
     const struct row_list *images, *failures;
     bool codes;                        /* all images have one: /images/code is written */
     bool compress;                     /* features are deflated */
-    unsigned threads;                  /* that read, deflate and write rows */
+    unsigned threads;                  /* for reading, deflating and writing rows */
     const struct rewrite_refer *refer; /* NULL: all rows are in the file */
-    struct sidecars
-        *sidecars; /* what lies beside the pictures, in the order of the rows; NULL: nothing */
+    struct sidecars *sidecars;         /* sidecar texts, in the order of the rows; NULL: none */
     const struct store_run *run;
-    int64_t
-        began; /* clock_now() when it began, from which its seconds are counted; 0: it has them */
-    /* The file that is there now, or NULL: what others have stored in it is kept. */
+    int64_t began; /* start of the run (clock_now()), to compute its seconds; 0: `run` has them */
+    /* The existing file, or NULL; what other programs have added to it is kept. */
     struct result *replaced;
-    const struct row_map *map; /* where `replaced` is: which of its rows each row was */
+    const struct row_map *map; /* if `replaced` is set: the old row of each row */
     /* other objects kept from `replaced` (this sets its file and path); NULL: none */
     struct carry *carry;
     struct result *classes_of; /* without `carry`: result whose classes are copied; NULL: none */

@@ -21,8 +21,8 @@ static bool is_column(unsigned number, const char *name)
     return number < ROW_THUMBNAIL && strcmp(column_of(number)->name, name) == 0;
 }
 
-/* Texts of the log as they are stored: at `to`, each in `width` bytes, or where that is 0 end to end; NULL:
- * only their lengths. */
+/* Reads texts of the log to `to`, each in `width` bytes, or end to end if that is 0; `to` NULL: only their
+ * lengths. */
 static enum status read_texts(const struct log_input *input, unsigned number, uint64_t first,
                               uint64_t count, size_t width, uint8_t *to, uint64_t *lengths,
                               struct error *err)
@@ -134,7 +134,7 @@ static enum status open_raw(struct raw **raw, hid_t *dataset, const struct file_
                         : h5_fail(err, "H5Dopen2", "read", input->path);
 }
 
-/* A column; its raw is NULL where the file has none. NULL: it cannot be opened. */
+/* Opens a column; its raw is NULL if the file lacks it. NULL: it cannot be opened. */
 static const struct file_column *find_column(struct file_input *input, unsigned number,
                                              struct error *err)
 {
@@ -171,7 +171,7 @@ static enum status contradicts(const struct file_input *input, unsigned number, 
                       (unsigned long long)row);
 }
 
-/* Where the thumbnails before these rows, and of each of them, end. */
+/* Reads the end of the thumbnails before these rows, and of each row's. */
 static enum status read_ends(const struct file_input *input, const struct file_column *column,
                              uint64_t first, uint64_t count, uint64_t *before, uint64_t *ends,
                              struct error *err)
@@ -199,7 +199,7 @@ static enum status read_thumbnails(const struct file_input *input, const struct 
     return status;
 }
 
-/* The text without what fills it up. */
+/* The length of a text without padding. */
 static size_t text_length(const char *text, size_t width, bool spaces)
 {
     size_t length = strnlen(text, width);
@@ -208,7 +208,7 @@ static size_t text_length(const char *text, size_t width, bool spaces)
     return length;
 }
 
-/* Texts at `to` in rows of `width` bytes, or their lengths. */
+/* Reads texts to `to` in rows of `width` bytes, or their lengths. */
 static enum status file_texts(const struct file_input *input, const struct file_column *column,
                               unsigned number, uint64_t first, uint64_t count, size_t width,
                               char *to, uint64_t *lengths, struct error *err)
@@ -244,7 +244,7 @@ static enum status renumber(const struct file_input *input, unsigned number, uin
     return STATUS_OK;
 }
 
-/* Rows of the column inode or ctime_ns, which have the same size. */
+/* Reads rows of the column inode or ctime_ns, which have the same size. */
 static void restate(const struct file_input *input, uint64_t first, uint64_t count, bool inode,
                     uint64_t *rows)
 {

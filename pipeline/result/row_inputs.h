@@ -1,5 +1,4 @@
-/* row_inputs.h: logs and finished files as inputs of move_rows.h, which know the columns of a file by the
- * same numbers. */
+/* row_inputs.h: logs and finished files as inputs of move_rows.h, with common numbers of columns. */
 #ifndef CLPIPE_RESULT_ROW_INPUTS_H
 #define CLPIPE_RESULT_ROW_INPUTS_H
 
@@ -18,7 +17,7 @@ enum row_column {
     ROW_COLUMNS = ROW_FEATURE + FEATURE_MAX
 };
 
-/* The logs of a work directory. Thumbnails that were made for another size count as missing. */
+/* The logs of a work directory. Thumbnails of another size count as missing. */
 struct log_input {
     const struct records *log;
     unsigned thumbnail_size;
@@ -37,12 +36,12 @@ struct row_stat {
 struct file_input {
     hid_t file;
     const char *path;                   /* of it, for messages */
-    const struct feature_set *features; /* by their names; of the same width there */
+    const struct feature_set *features; /* matched by name; must have the same width in the file */
     unsigned sources, thumbnail_size;
-    const int *source_now;       /* the number that each of its sources gets; NULL: its own */
-    const struct row_stat *stat; /* in row order: replaces its own */
+    const int *source_now;       /* the new number of each of its sources; NULL: unchanged */
+    const struct row_stat *stat; /* in row order: replaces the stored values */
     size_t stats;
-    pthread_mutex_t lock; /* guards what is opened */
+    pthread_mutex_t lock; /* guards `column` */
     struct file_column {
         bool known, spaces; /* spaces: its texts are padded with them */
         hid_t dataset, data_dataset;
@@ -56,10 +55,10 @@ void file_input_init(struct row_input *out, struct file_input *input, hid_t file
 void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,
                        const struct feature_set *features, const int *source_now,
                        unsigned thumbnail_size);
-/* HDF5's one thread. */
+/* Only on HDF5's thread. */
 void file_input_clear(struct file_input *input);
 
-/* The absolute name of a column's dataset; of thumbnails that of their `end`. */
+/* The absolute name of a column's dataset; for thumbnails, that of `end`. */
 #define ROW_NAME_MAX (FEATURE_NAME_MAX + 16)
 void row_column_name(char name[ROW_NAME_MAX], unsigned number, const struct feature_set *features);
 

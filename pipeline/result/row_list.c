@@ -1,4 +1,4 @@
-/* row_list.c: the runs are appended through a buffer and read through a map. */
+/* row_list.c: appends runs through a buffer and reads them through a mapping. */
 #include "result/row_list.h"
 #include "base/unnamed_file.h"
 #include <errno.h>

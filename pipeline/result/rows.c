@@ -21,7 +21,7 @@ struct rows {
     uint8_t *scratch;              /* one column of it */
     char *text[TABLE_TEXTS_MOST];  /* rows of width + 1 bytes */
     size_t room[TABLE_TEXTS_MOST]; /* bytes of `text` */
-    char *raw;                     /* the bytes of a path */
+    char *raw;                     /* a path as bytes */
 };
 
 static enum status damaged(struct rows *rows, struct error *err, const char *what)
@@ -125,7 +125,7 @@ static enum status load_texts(struct rows *rows, unsigned t, uint64_t first, uns
     return STATUS_OK;
 }
 
-/* At most `count` rows whose texts are not too many bytes. */
+/* Limits `count` so that the texts of the rows are not too large. */
 static unsigned block_rows(const struct rows *rows, uint64_t count)
 {
     for (unsigned t = 0; t < TABLE_TEXTS_MOST; t++) {

@@ -1,8 +1,8 @@
 /* rows.h: reads /images or /failures row by row.
  *
- * Rows are read in blocks that grow while they are asked for in order (up to ROWS_BLOCK) and shrink
- * when they are not, so that both ways cost little. The memory is bounded by ROWS_TEXT_BYTES, not
- * by the file. One thread at a time. */
+ * Rows are read in blocks, which grow (up to ROWS_BLOCK) during sequential access and shrink
+ * otherwise, so that both are cheap. The memory is bounded by ROWS_TEXT_BYTES, not by the file. One
+ * thread at a time. */
 #ifndef CLPIPE_RESULT_ROWS_H
 #define CLPIPE_RESULT_ROWS_H
 

@@ -1,5 +1,5 @@
-/* schema.h: what /images, /failures and /clusters/NAME consist of, said once for writer, reader and
- * checks. docs/file-format.md is the prose of it. */
+/* schema.h: the members of /images, /failures and /clusters/NAME, defined once for writer, reader
+ * and checks; described in docs/file-format.md. */
 #ifndef CLPIPE_RESULT_SCHEMA_H
 #define CLPIPE_RESULT_SCHEMA_H
 
@@ -8,7 +8,7 @@
 #include "result/h5.h"
 #include <stddef.h>
 
-/* The attribute clpipe_format of files that this program reads and writes. */
+/* The value of the attribute clpipe_format that this program reads and writes. */
 #define SCHEMA_FORMAT 3
 
 /* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */
@@ -24,16 +24,16 @@ struct failure_row {
     int64_t ctime_ns;
 };
 
-/* The reason of a row of /failures; false: it has none, or one that does not exist. */
+/* The reason of a row of /failures; false: missing or unknown. */
 bool failure_row_reason(enum reason *reason, const struct failure_row *row);
 
 struct column {
     const char *name;
     enum value_type type;
     unsigned width;   /* values in a row */
-    size_t offset;    /* in the struct of a row */
-    const char *axis; /* the dimension scale of a row's values, where there are several */
-    bool optional;    /* there may be no such dataset: then the rows have zeros */
+    size_t offset;    /* offset in the struct of a row */
+    const char *axis; /* the dimension scale of a row's values, if there are several */
+    bool optional;    /* the dataset may be missing: then the rows have zeros */
 };
 
 /* Bytes of the widest column. */
@@ -49,11 +49,10 @@ struct table {
     struct column column[TABLE_COLUMNS_MAX];
 };
 
-/* name_table: what is known of rows of other data, whose paths were given. */
+/* name_table: the columns for rows of other data with given paths. */
 extern const struct table image_table, name_table, failure_table;
 
-/* A row of what lies beside pictures (sidecars.h) but for blobs: with the class as a text, or as a
- * number. */
+/* A row of sidecar texts (sidecars.h) except blobs: with the class as a text or as a number. */
 struct sidecar_row {
     const char *key, *cls;
     int64_t number;
@@ -63,7 +62,7 @@ extern const struct table sidecar_text_table, sidecar_number_table;
 /* The column of image_table that is optional. */
 #define IMAGE_CODE 12
 
-/* Columns of texts (VALUE_TEXT) of a table at most; the path comes first. */
+/* Maximum number of text columns (VALUE_TEXT) of a table; the path comes first. */
 #define TABLE_TEXTS_MOST 2
 
 #define SOURCE_AXIS "source"
@@ -76,15 +75,15 @@ extern const struct table sidecar_text_table, sidecar_number_table;
 #define THUMBNAIL_GROUP "thumbnails"
 #define THUMBNAIL_AXIS  "thumbnail_byte"
 
-/* The attribute of /runs that names the clustering which `run` may replace. */
+/* The attribute of /runs with the name of the clustering that `run` may replace. */
 #define RUN_CLUSTERS "run_clusters"
 
 /* Room for "dimension_" and a name. */
 #define AXIS_NAME_MAX (FEATURE_NAME_MAX + 16)
 
-/* The axis of a feature's values, of a clustering's clusters, iterations, and (where it has none of
- * its file) rows and values: "feature_NAME", "cluster_NAME", "iteration_NAME", "row_NAME",
- * "dimension_NAME". No two can be equal. Returns buffer. */
+/* The name of the axis of a feature's values, of a clustering's clusters and iterations and, if not
+ * shared with the file, of its rows and values: "feature_NAME", "cluster_NAME", "iteration_NAME",
+ * "row_NAME", "dimension_NAME". No two can be equal. Returns buffer. */
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name);
 
 /* The parts of a clustering. */
@@ -95,10 +94,10 @@ enum cluster_part {
     PART_SIZES,
     PART_NEAREST,
     PART_HISTORY,
-    PART_WEIGHTS,    /* only where rows had weights */
-    PART_MEAN,       /* only where rows were projected, */
-    PART_COMPONENTS, /* and this only onto fewer axes than they had */
-    PART_PARENTS,    /* only where there is a coarser level */
+    PART_WEIGHTS,    /* only if rows have weights */
+    PART_MEAN,       /* only if rows were projected, */
+    PART_COMPONENTS, /* and this only if to fewer axes */
+    PART_PARENTS,    /* only if there is a coarser level */
     PART_COUNT
 };
 #define NEAREST_COUNT 3
@@ -107,7 +106,7 @@ struct cluster_shape {
     uint32_t k, dimension, iterations;
     uint64_t rows;
     bool weighted;
-    uint32_t columns; /* of rows before they were projected; 0: they were not */
+    uint32_t columns; /* of rows before projection; 0: not projected */
     bool components, parents;
 };
 
@@ -123,11 +122,11 @@ bool cluster_part_of_rows(enum cluster_part part);
 bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape);
 
-/* Writes the attributes of a file's root, but for its parameters. */
+/* Writes the attributes of a file's root, except its parameters. */
 enum status schema_put_root(hid_t file, const char *path, struct error *err);
 
-/* A name that can be a dataset's: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or "..".
- */
+/* Whether a name is valid for a dataset: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or
+ * "..". / */
 bool schema_name_valid(const char *name);
 
 #endif

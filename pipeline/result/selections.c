@@ -1,4 +1,4 @@
-/* selections.c: adds a selection to a copy of a file, and reads what there is. */
+/* selections.c: adds a selection to a copy of a file, and reads selections. */
 #include "result/selections.h"
 #include "base/path.h"
 #include "result/change.h"
@@ -96,7 +96,7 @@ static enum status open_column(hid_t *dataset, hsize_t *rows, const struct resul
     return h5_open_dataset(dataset, from->file, where + 1, type, 1, rows, where, from->path, err);
 }
 
-/* A whole column, which must have that many rows. */
+/* Reads a whole column, which must have that many rows. */
 static enum status read_column(void *values, uint64_t rows, const struct result *from,
                                const char *selection, const char *name, enum value_type type,
                                struct error *err)

@@ -1,6 +1,6 @@
-/* selections.h: /selections/NAME, images that were chosen: `rows` (n) int64 in their order and `reason`
- * (n) text; where images were left out for being like a kept one, `omitted` and `kept` (m) int64 and
- * `cosine` (m) float32. Attributes of the group: method, content (what it was chosen from), parameters
+/* selections.h: /selections/NAME, the chosen images: `rows` (n) int64 in their order and `reason` (n)
+ * text; if images were left out as similar to a kept one, `omitted` and `kept` (m) int64 and `cosine`
+ * (m) float32. Attributes of the group: method, content (the identity of the rows), parameters
  * (JSON), seed. */
 #ifndef CLPIPE_RESULT_SELECTIONS_H
 #define CLPIPE_RESULT_SELECTIONS_H
@@ -10,7 +10,7 @@
 
 #define SELECTION_REASON 64
 
-/* What a stored selection is. */
+/* Describes a stored selection. */
 struct selection_about {
     char name[FEATURE_NAME_MAX], method[16], content[65];
     char *parameters; /* owned */
@@ -18,11 +18,11 @@ struct selection_about {
     uint64_t rows, omitted;
 };
 
-/* A selection to be stored; texts as long as selection_about takes. */
+/* A selection to store; its texts must fit selection_about. */
 struct selection_values {
     struct selection_about about;
     const int64_t *row;
-    /* Why row i of these was chosen. */
+    /* The reason why row i was chosen. */
     void (*reason)(const void *context, uint64_t i, char text[SELECTION_REASON]);
     const void *context;
     const int64_t *omitted, *kept;
@@ -43,18 +43,17 @@ void selections_clear(struct selections *selections);
 const struct selection_about *selections_find(const struct selections *selections,
                                               const char *name);
 
-/* The rows of a selection, about->rows of them, and their reasons (texts from malloc; NULL: not asked
- * for). STATUS_FAILED: a row is no image. */
+/* Reads the about->rows rows of a selection and their reasons (malloc'ed texts; NULL: not wanted).
+ * STATUS_FAILED: a row is not an image. */
 enum status selections_read(struct result *result, const struct selection_about *about,
                             int64_t *rows, char **reasons, struct error *err);
 
-/* Copies all selections of `from` to a file that is written, with the row numbers of `now` (of each row of
- * `from`; -1: it is gone, and left out; *gone counts such rows). */
+/* Copies all selections of `from` to a new file with new row numbers: now[] is that of each row of `from`;
+ * -1: removed and left out, counted in *gone. */
 enum status selections_carry(hid_t file, const char *path, struct result *from, const int64_t *now,
                              uint64_t *gone, struct error *err);
 
-/* The root of a dataset of the file ("/clusters/kmeans/labels"), as its checksums have it; "" where they do
- * not. */
+/* The root of a dataset ("/clusters/kmeans/labels") from the file's checksums; "": missing. */
 void selections_root(char root[65], struct result *result, const char *dataset);
 
 #endif

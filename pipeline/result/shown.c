@@ -1,4 +1,5 @@
-/* shown.c: the heads of objects (identity.h), and the references of scales, which are addresses. */
+/* shown.c: digests descriptions of objects (identity.h) and references of scales, which are
+ * addresses. */
 #include "result/shown.h"
 #include "base/hash.h"
 #include "result/defined.h"
@@ -62,7 +63,7 @@ static enum status add_own(void *context, hid_t object, const char *name,
     struct shown *shown = context;
     if (defined_below(name, RUNS) != shown->runs)
         return STATUS_OK;
-    /* A group without attributes holds others; anybody may have made it for theirs. */
+    /* Skips groups without attributes, which other programs may have created. */
     if (defined->type == H5O_TYPE_GROUP)
         return *defined->attributes && (strcmp(name, CHECKSUMS) != 0 || !shown->in_checksums)
                    ? serial_add(&shown->serial, object, name, defined, err)
@@ -86,7 +87,7 @@ static const char *find_place(const struct shown *shown, uint64_t address)
     return NULL;
 }
 
-/* The axes that a scale says to be on; in any order, since others may attach theirs. */
+/* The axes that a scale refers to, in any order, since other programs may attach theirs. */
 static enum status add_referrers(struct shown *shown, hid_t scale, struct error *err)
 {
     if (H5Aexists(scale, "REFERENCE_LIST") <= 0)
@@ -108,7 +109,7 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
         const char *name = find_place(shown, list[i].address);
         uint8_t number[32];
         uint64_t start;
-        if (!name) /* of others, who may have removed it */
+        if (!name) /* belongs to other programs, which may have removed it */
             continue;
         sha256_of(number, name, strlen(name));
         memcpy(&start, number, sizeof start);
@@ -139,7 +140,7 @@ static enum status add_scales(struct shown *shown, struct error *err)
 struct maps {
     hid_t file;
     const char *path;
-    struct verify *verify; /* NULL: roots are written where there are none */
+    struct verify *verify; /* NULL: write missing roots */
 };
 
 static enum status visit_map(void *context, hid_t object, const char *name,
@@ -178,7 +179,7 @@ static enum status visit_maps(hid_t file, const char *path, struct verify *verif
 
 /* --- both digests ---------------------------------------------------------------------------- */
 
-/* exact: also fails where something has another form than clpipe gives it. */
+/* exact: also fails if the form of an object differs from clpipe's. */
 static enum status digest(char hex[65], hid_t file, const char *path, bool runs, bool exact,
                           struct error *err)
 {

@@ -1,8 +1,9 @@
-/* shown.h: a digest of what HDF5 says of a file's own objects beside the values that checksums cover: their
- * names, types, shapes and attributes, which scales are on which axes, and which axes scales say to be on.
+/* shown.h: a digest of a file's own objects as HDF5 describes them, besides the values that checksums cover:
+ * names, types, shapes and attributes, the scales of axes, and the axes of scales.
  *
- * The attribute `shown` of /checksums has it for all but /runs, that of /runs for the runs: so two files of equal
- * content differ in /runs alone. Data of others, layouts and filters do not count. */
+ * It is stored in the attribute `shown` of /checksums for everything except /runs, and of /runs for the runs, so
+ * that files of equal content differ only in /runs. Data of other programs, layouts and filters are not
+ * included. */
 #ifndef CLPIPE_RESULT_SHOWN_H
 #define CLPIPE_RESULT_SHOWN_H
 
@@ -12,10 +13,10 @@
 
 struct verify;
 
-/* Of a file that is complete but for what others have added. */
+/* Writes the digests of a file that is complete except for data of other programs. */
 enum status shown_write(hid_t file, const char *path, struct error *err);
 
-/* Reports what is not as it was written, also in the rows of runs' maps. */
+/* Reports objects that have changed since they were written, including row maps of runs. */
 enum status shown_verify(struct verify *verify, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* sidecars.c: writing the columns. Whether cls is a number is known after the last row, so rows are
- * kept in a file of their own before they are written.
+/* sidecars.c: writes the columns. Whether cls is a number is known only after the last row, so rows
+ * are first kept in a temporary file.
  *
- * Rows find their records by reading on, since both come in the same order. A row may have no record:
- * that of a file that could not be looked at. The first such row reads to the end, and notes hashes of
- * all records on its way, so that the next ones need not. */
+ * Rows find their records by reading on, since both are in the same order. A row may have no record:
+ * its file could not be read. The first such row reads to the end and notes hashes of all records, so
+ * that the following rows need not. */
 #include "result/sidecars.h"
 
 #include "base/compare.h"
@@ -31,10 +31,10 @@ struct sidecars {
     FILE *walked, *rows;                    /* records; see put_record */
     uint64_t count;                         /* rows */
     bool reading;                           /* `walked` is being read */
-    bool text;                              /* some cls is no integer */
+    bool text;                              /* some cls is not an integer */
     struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
     bool noted;                             /* a row had no record: */
-    uint64_t *ahead; /* hashes of the records that were to come then, sorted */
+    uint64_t *ahead;                        /* hashes of the records that followed it, sorted */
     size_t ahead_count, ahead_room;
     char *path;      /* of the record last read, */
     uint16_t source; /* and its source */

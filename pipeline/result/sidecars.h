@@ -1,13 +1,12 @@
-/* sidecars.h: what lies beside the pictures (base/sample_name.h), as columns of /images.
+/* sidecars.h: the sidecar files of pictures (base/sample_name.h), as columns of /images.
  *
  *     sidecars_add      for each picture of the walk, in its order: key and texts
  *     sidecars_row      for each image that gets a row, in the order of rows
  *     sidecars_write    /images/key, cls, json, txt
  *
- * Texts go through files without names in `directory`, so memory does not grow with their number. cls
- * is int64 where every one that is there is a decimal integer as %lld prints it, and text otherwise.
- * What is missing is "" or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes but
- * NUL. */
+ * Texts are kept in unnamed files in `directory`, so memory does not grow with their number. cls is int64
+ * if all existing ones are decimal integers as printed by %lld, and text otherwise. Missing texts are ""
+ * or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes but NUL. */
 #ifndef CLPIPE_RESULT_SIDECARS_H
 #define CLPIPE_RESULT_SIDECARS_H
 
@@ -35,19 +34,19 @@ struct sidecars;
 enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err);
 void sidecars_close(struct sidecars **sidecars);
 
-/* `text`: in the order of the columns; NULL or "": there is none. */
+/* `text`: in the order of the columns; NULL or "": missing. */
 enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err);
-/* Rows that the file already had keep its texts, if it has the columns and their pictures were not
- * added. Call it before the first row; `earlier` must live until the last one. */
+/* Rows of the earlier file keep its texts if it has the columns and their pictures were not added.
+ * Call it before the first row; `earlier` must outlive the last one. */
 enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
-/* `earlier_row`: which row of that file it was, or SIDECAR_NO_ROW. A row whose picture was not added
- * otherwise has nothing but its key. */
+/* `earlier_row`: its row in the earlier file, or SIDECAR_NO_ROW. Any other row whose picture was not
+ * added has only its key. */
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, uint64_t earlier_row, struct error *err);
-/* After all rows of sidecars_keep's file in its order, and nothing else: does it say the same? There are
- * no rows then, as before the first one. */
+/* After exactly the rows of sidecars_keep's file, in its order: *same: its texts are equal. Afterwards
+ * there are no rows, as before the first one. */
 enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *err);
 /* The same with the texts themselves. */
 enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
@@ -56,14 +55,15 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
 enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
                            struct error *err);
 
-/* The key of a picture in UTF-8, of a member without the archive in front. Free it; NULL: no memory. */
+/* The key of a picture in UTF-8, of a member without the archive in front. The caller frees it; NULL:
+ * no memory. */
 char *sidecars_key(const char *path, size_t length);
 
 /* --- reading --------------------------------------------------------------------------------- */
 
 struct sidecar_reader;
 
-/* Has the file the columns? */
+/* Whether the file has the columns. */
 bool sidecars_stored(const struct result *result);
 
 /* *out is NULL if the file has none. */

@@ -1,4 +1,4 @@
-/* sidecars_read.c: reading the columns of what lies beside the pictures. */
+/* sidecars_read.c: reads the columns of sidecar texts. */
 #include "result/result_internal.h"
 #include "result/sidecars.h"
 

@@ -1,9 +1,9 @@
 /* signature.c: signatures as JSON.
  *
- *   {"parameters": {...}, "sources": [...], "directories": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
+ * {"parameters": {...}, "sources": [...], "directories": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
  *    "preset": "{...}", "shard": "I/N"}
  *
- * Preset and shard are missing where there is none. */
+ * Preset and shard may be missing. */
 #include "result/signature.h"
 #include "base/json.h"
 #include "result/parameters.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters are kept to the letter, so their place must be known. */
+/* Parameters are kept verbatim, so their place must be known. */
 #define BEGINNING "{\"parameters\":"
 
 static void json_share(struct json *json, const struct list_share *share)
@@ -33,7 +33,7 @@ static void json_texts(struct json *json, const char *key, const char *const *te
     json_close_array(json);
 }
 
-/* All in front of the features. */
+/* Writes everything before the features. */
 static void begin_signature(struct json *json, const struct content *content)
 {
     json_init(json, true);
@@ -45,7 +45,7 @@ static void begin_signature(struct json *json, const struct content *content)
     json_open_object(json, "features");
 }
 
-/* What follows them; the text is the caller's. */
+/* Writes the rest; the caller frees the text. */
 static char *end_signature(struct json *json, const struct content *content, unsigned decode_scale,
                            struct error *err)
 {
@@ -72,7 +72,7 @@ char *signature_of_content(const struct content *content, struct error *err)
     return end_signature(&json, content, content->decode_scale, err);
 }
 
-/* Whether a stored feature has as many values as the one of its name in `features`, if any. */
+/* Whether a stored feature has as many values as the feature of its name in `features`, if any. */
 static bool same_dimension(const struct result_feature *stored, const struct feature_set *features)
 {
     for (unsigned i = 0; i < features->count; i++)
@@ -105,7 +105,7 @@ char *signature_of_result(const struct result *result, const struct content *con
     return end_signature(&json, &stored, decode_scale, err);
 }
 
-/* The texts of a list, up to a NULL. */
+/* Frees the texts of a list, up to a NULL. */
 static enum status copy_texts(char ***out, const struct parameters *parameters, const char *key,
                               struct error *err)
 {

@@ -1,5 +1,5 @@
-/* signature.h: what a result was made from and how, as one JSON text that means the same if and only
- * if the rows of one can stand in for those of the other. */
+/* signature.h: a JSON text of how a result was made. Two signatures are equivalent if and only if
+ * the rows of one result are valid for the other. */
 #ifndef CLPIPE_RESULT_SIGNATURE_H
 #define CLPIPE_RESULT_SIGNATURE_H
 
@@ -15,14 +15,14 @@ char *signature_of_result(const struct result *result, const struct content *con
 /* The input of a signature, as far as it affects rows and the file's parameters: sources, features
  * (without codebooks), decode_scale, preset and parameters. Clear it even after a failure. */
 struct signature_parts {
-    struct content content; /* points into what follows */
+    struct content content; /* points into the following members */
     struct feature_set features;
     char **sources, **directories; /* ended by NULL */
     char *parameters, *preset;
 };
 enum status signature_parse(struct signature_parts *parts, const char *signature,
                             struct error *err);
-/* The same of a finished file, with its share, directories and size of thumbnails; texts may be those of
+/* The same for a finished file, with its share, directories and size of thumbnails; texts may belong to
  * `result`. */
 enum status signature_parts_of(struct signature_parts *parts, const struct result *result,
                                struct error *err);

@@ -1,4 +1,4 @@
-/* store.c: checks the output, wires the journal of a run to the file that is built from it.
+/* store.c: checks the output, and connects the journal of a run with the file built from it.
  *
  *   store_put: values by the contract's formulas ─> journal (result/journal.h)
  *   store_finish: the journal's order ─> lists of rows (logs, finished file) ─> rewrite ─> OUT.h5 */
@@ -31,19 +31,20 @@ struct store {
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
-    int *source_now;          /* of the sources of `replaced`, as in prior.h; NULL: the same */
+    int *source_now;          /* new numbers of the sources of `replaced`, as in prior.h; NULL: the
+                               * same */
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
-    pthread_mutex_t lock; /* guards the list of */
+    pthread_mutex_t lock; /* guards `stat`, a list of */
     struct row_stat *stat;
     size_t stats;
-    bool discard, done; /* the finished file has taken over */
+    bool discard, done; /* the finished file is in place */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Refuses a file that is not what the caller took it for, or was made with other parameters. */
+/* Refuses a file that has changed since the caller read it, or was made with other parameters. */
 static enum status check_parameters(struct store *store, const char *shown, struct error *err)
 {
     const struct content *old = store->config.old ? store->config.old : &store->config.content;
@@ -99,7 +100,7 @@ static enum status check_output(struct store *store, struct error *err)
     return check_parameters(store, shown, err);
 }
 
-/* Numbers the sources of the existing file as they are from now on. */
+/* Renumbers the sources of the existing file. */
 static enum status number_sources(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
@@ -149,7 +150,7 @@ static enum status begin_journal(struct store *store, const uint32_t *widths, st
                       path_for_message(shown, sizeof shown, workdir_path(store->work)), difference);
         error_remedy(err, REMEDY_REPLACE_FILE);
     }
-    /* What was learned must be there once the log says that the run has begun. */
+    /* Learned codebooks must exist before the log marks the run as begun. */
     if (!status && store->has_learned && !theirs)
         status = codebooks_write_log(content->features, workdir_path(store->work), err);
     if (!status)
@@ -162,14 +163,13 @@ static enum status begin_journal(struct store *store, const uint32_t *widths, st
     return status;
 }
 
-/* Makes the work directory, and sure that the output can be written: better known now than at the
- * end. */
+/* Creates the work directory, and checks now that the output can be written at the end. */
 static enum status claim_output(struct store *store, struct error *err)
 {
     struct output *probe = NULL;
     struct error why = ERROR_INIT;
     enum status status = workdir_open(&store->work, store->config.output, &why);
-    /* What keeps the directory from being made is better said of the output. */
+    /* A problem of the directory is better reported for the output. */
     if (!status || why.native != EWOULDBLOCK) {
         enum status writable = output_open(&probe, store->config.output, err);
         output_close(&probe);
@@ -181,7 +181,7 @@ static enum status claim_output(struct store *store, struct error *err)
     return status;
 }
 
-/* The file under the final name, if its rows can be taken over. */
+/* The existing file, if its rows can be reused. */
 static struct result *usable(const struct store *store)
 {
     return store->config.fresh || store->config.redo ? NULL : store->replaced;
@@ -202,7 +202,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
     if ((status = workdir_check(store->work, err)) || (status = begin_journal(store, widths, err)))
         return status;
     struct result *finished = usable(store);
-    /* Without a size the file's thumbnails stay; images that are new have none then. */
+    /* Without a size, the file's thumbnails stay, and new images get none. */
     if (thumbnail_size == 0 && finished)
         config->content.thumbnail_size = finished->thumbnail_size;
     struct prior_config prior = {.sources = config->content.sources,
@@ -360,7 +360,7 @@ enum status store_put(struct store *store, const struct store_record *record, st
     if (record->restated && location_kind(record->origin) == LOCATION_IMAGE &&
         add_stat(store, record, err))
         return STATUS_FAILED;
-    /* What is counted now is what the file will hold. */
+    /* Only thumbnails that the file will hold are counted. */
     if (kept.thumbnail_size == 0 || kept.thumbnail_size != store->config.content.thumbnail_size ||
         kept.thumbnail_length > RECORDS_MOST_THUMBNAIL || (!kept.origin && !kept.thumbnail)) {
         kept.thumbnail = NULL;
@@ -385,7 +385,7 @@ enum status store_put(struct store *store, const struct store_record *record, st
 
 /* --- finishing ------------------------------------------------------------------------------- */
 
-/* The file is begun anew: what it held besides images is not kept. */
+/* With --fresh, what the file held besides images is dropped. */
 static void tell_dropped(const struct store *store, struct store_summary *summary)
 {
     const struct result *old = store->replaced;
@@ -412,7 +412,7 @@ static enum status ask_may_go(struct store *store, const uint8_t *there, struct 
     enum status status =
         config->may_go ? config->may_go(config->may_go_context, old, store->source_now, there, err)
                        : STATUS_OK;
-    /* The work of a command that should have been another one must not stand in that one's way. */
+    /* The work of a mistaken command must not block the corrected one. */
     if (status == STATUS_USAGE && old && config->old &&
         strcmp(config->old->parameters, config->content.parameters) != 0)
         store->discard = true;
@@ -429,7 +429,7 @@ enum status store_may_all_go(struct store *store, struct error *err)
     return status;
 }
 
-/* Which row of the replaced file each row was, and whether those that have gone may go. */
+/* Maps rows to those of the replaced file, and asks whether missing rows may be removed. */
 static enum status map_rows(struct row_map *map, struct store *store,
                             const struct earlier_rows *rows, struct error *err)
 {
@@ -439,7 +439,7 @@ static enum status map_rows(struct row_map *map, struct store *store,
     uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
     for (unsigned j = 0; now && j < theirs; j++) {
         now[j] = store->source_now ? store->source_now[j] : -1;
-        /* A file that is begun anew may have some of the sources of before. */
+        /* With --fresh, some sources may be the same as before. */
         for (unsigned i = 0; !store->source_now && now[j] < 0 && i < content->source_count; i++)
             if (strcmp(store->replaced->sources[j], content->sources[i]) == 0)
                 now[j] = (int)i;
@@ -463,7 +463,7 @@ static enum status label_new(void *context, int32_t *labels, float *distances, c
                          config->threads, config->stop, err);
 }
 
-/* What is not clpipe's does not move with the rows: its owner must know. */
+/* Data of other programs does not move with the rows: tells its owner. */
 static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
 {
     const struct foreign_copied *copied = &report->foreign;
@@ -488,7 +488,8 @@ static void keep_first_line(const char *line, void *context)
         snprintf(first, 256, "%.255s", line);
 }
 
-/* The new file will have checksums of what is there now: better to say what has changed. */
+/* The new file will have checksums of the current values, so reports changes since they were
+ * written. */
 static void tell_damage(struct result *old, bool carried)
 {
     static const char *const parts[] = {"/", "/clusters", "/neighbours"};
@@ -505,7 +506,7 @@ static void tell_damage(struct result *old, bool carried)
                     path_for_message(shown, sizeof shown, old->path), first);
 }
 
-/* Where the result does not fit beside its log, it may elsewhere. */
+/* The result may fit on another disk than its log. */
 static void tell_other_disk(const struct store *store, struct error *err)
 {
     char shown[256];
@@ -538,7 +539,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
     return status;
 }
 
-/* Writes the file, with what is kept of the one that is replaced. */
+/* Writes the file, with what is kept of the replaced one. */
 static enum status write_file(struct store *store, const struct earlier_rows *rows, bool compress,
                               const struct store_run *run, struct store_summary *summary,
                               struct error *err)
@@ -594,7 +595,7 @@ static bool same_share(const struct list_share *a, const struct list_share *b)
            strcmp(a->list_digest, b->list_digest) == 0;
 }
 
-/* Where a source lies is not written for itself where it was not known. */
+/* An unknown directory of a source alone is no reason to rewrite the file. */
 static bool same_content(const struct content *a, const struct content *b)
 {
     bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
@@ -617,13 +618,13 @@ static void summarize(struct store_summary *summary, const struct journal_tally 
             summary->failures += tally->by_reason[r];
 }
 
-/* *same: the file that is there is what would be written. */
+/* *same: the existing file already equals the new one. */
 static enum status compare(bool *same, struct store *store, const struct earlier_rows *rows,
                            bool compress, struct error *err)
 {
     const struct store_config *config = &store->config;
     enum status status = rows_are_same(same, rows, usable(store), err);
-    /* Sources that came or went, and options that select files, are in the file, too. */
+    /* The file also has its sources and the options that select files. */
     if (*same)
         *same = (!config->old || same_content(config->old, &config->content)) &&
                 same_share(&store->replaced->share, &config->content.share) &&
@@ -633,7 +634,7 @@ static enum status compare(bool *same, struct store *store, const struct earlier
         status = sidecars_keep(store->sidecars, store->replaced, err);
     if (status || !*same || !store->sidecars)
         return status;
-    /* A file that was repaired may have lost its columns. */
+    /* A repaired file may lack the columns. */
     status = add_sidecars(store, rows->lists.images, err);
     return status ? status : sidecars_same(same, store->sidecars, err);
 }
@@ -687,7 +688,7 @@ void store_close(struct store **store)
         return;
     struct store *s = *store;
     *store = NULL;
-    /* What was learned is work, too. */
+    /* Learned codebooks are work, too. */
     const bool remove = s->journal && (s->done || s->discard ||
                                        (!journal_holds_work(s->journal) && !s->has_learned));
     prior_close(&s->prior);

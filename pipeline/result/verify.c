@@ -1,6 +1,5 @@
-/* verify.c: checks what a file says against what it must be. What makes a file unreadable was found
- * when it was opened; here it is about values and order. What values are computed from is not computed
- * again: checksums vouch for it. */
+/* verify.c: checks the invariants of a file. Opening a file has already checked that it is readable;
+ * this checks values and order. Computed values are not recomputed: checksums detect changes. */
 #include "base/path.h"
 #include "base/source_name.h"
 #include "result/checksums.h"
@@ -23,19 +22,20 @@
 
 /* --- rules for rows --------------------------------------------------------------------------- */
 
-/* What rows are of. */
+/* The tables that rows belong to. */
 enum { IMAGES = 1, FAILURES = 2, NAMES = 4, THUMBNAILS = 8, LABELS = 16, NEIGHBOURS = 32 };
 
 struct checked_row {
     struct result *result;
     uint64_t number;
-    /* Of /images or /failures, or, of a file of clusters alone, of its paths: only path and source. */
+    /* Rows of /images or /failures or, in a file of clusters alone, of its paths: only path and
+     * source. */
     const struct result_image *image;
     const struct failure_row *failure;
     uint16_t source, source_before;
     const char *text, *path; /* as stored, and its bytes */
-    const char *path_before; /* NULL: it is the first */
-    /* Of a clustering. */
+    const char *path_before; /* NULL: this is the first */
+    /* Rows of a clustering. */
     const struct result_clusters *clusters;
     int32_t label;
     float distance, weight;
@@ -45,7 +45,7 @@ struct checked_row {
     const float *squared;
 };
 
-/* By source, and within a source that is no list by the path. */
+/* By source and, within a source that is not a list, by path. */
 static bool is_in_order(const struct checked_row *row)
 {
     if (!row->path_before || row->source > row->source_before)
@@ -79,7 +79,7 @@ static bool has_reason(const struct checked_row *row)
     return failure_row_reason(&named, row->failure);
 }
 
-/* The stored text of a path must be the one that its bytes give. */
+/* The stored text of a path must be the canonical one for its bytes. */
 static bool has_path(const struct checked_row *row)
 {
     const size_t length = strlen(row->path), size = 4 * length + 1;
@@ -129,14 +129,14 @@ static bool has_distance(const struct checked_row *row)
     return has_no_label(row) || (row->distance >= 0 && isfinite(row->distance));
 }
 
-/* Those of rows that came after the fit are unknown. */
+/* Rows added after the fit have unknown weights. */
 static bool has_weight(const struct checked_row *row)
 {
     return (row->weight >= 0 && isfinite(row->weight)) ||
            (row->clusters->fitted_rows > 0 && isnan(row->weight));
 }
 
-/* Numbers that exist, no row twice in a row or its own, in order. */
+/* Valid row numbers, without duplicates or the row itself, in order. */
 static bool has_neighbours(const struct checked_row *row)
 {
     const int64_t *rows = row->rows;
@@ -181,7 +181,7 @@ static const struct rule {
 };
 #define RULES (sizeof rules / sizeof *rules)
 
-/* The rows of one table, and those that break each rule. */
+/* Checks the rows of one table, and lists those that break each rule. */
 struct table_check {
     unsigned of;
     uint8_t *bad; /* of each row, or NULL */
@@ -245,7 +245,7 @@ static enum status check_table(struct verify *verify, unsigned table, struct err
 
 /* --- features ------------------------------------------------------------------------------- */
 
-/* Do the attributes and the dimension of a feature say the same? */
+/* Whether the attributes of a feature agree with its dimension. */
 static bool attributes_agree(const struct result_feature *stored)
 {
     struct feature_set set = {.count = 0};
@@ -301,7 +301,7 @@ enum status verify_content(struct verify *verify, struct error *err)
     const uint64_t before = verify->count;
     if (checksums_verify(verify, "/", err))
         return STATUS_FAILED;
-    /* Something that cannot be read because it is damaged is damage like any other. */
+    /* Data that is unreadable because of damage is reported like other damage. */
     if (status && verify->count > before) {
         verify_broken(verify, "%s", why.sentence);
         return STATUS_OK;
@@ -313,7 +313,7 @@ enum status verify_content(struct verify *verify, struct error *err)
 
 /* --- clusterings ----------------------------------------------------------------------------- */
 
-/* One clustering in memory, but for what has a row for each image. */
+/* A clustering in memory, except what has a row per image. */
 struct clustering {
     struct verify *verify;
     const struct result_cluster_entry *entry;
@@ -328,7 +328,7 @@ struct clustering {
 static enum status load(struct clustering *k, struct error *err)
 {
     const struct result_clusters *c = k->c;
-    /* That the file is large enough for them was checked when it was opened. */
+    /* Opening has checked that the file is large enough for them. */
     k->centroids = malloc((size_t)c->k * c->dimension * sizeof *k->centroids);
     k->sizes = malloc(c->k * sizeof *k->sizes);
     k->nearest = malloc(c->k * sizeof *k->nearest * NEAREST_COUNT);
@@ -339,7 +339,7 @@ static enum status load(struct clustering *k, struct error *err)
                                 k->nearest, err);
 }
 
-/* Labels, distances and weights, and whether clusters have as many members as they say. */
+/* Checks labels, distances, weights and sizes of clusters. */
 static enum status check_labels(struct clustering *k, struct error *err)
 {
     const struct result_clusters *c = k->c;
@@ -381,7 +381,7 @@ static enum status check_labels(struct clustering *k, struct error *err)
     return STATUS_OK;
 }
 
-/* Are the rows said to be nearest to centroid `i` members of its cluster, and as many as there can be? */
+/* Whether the rows nearest to centroid `i` are members of its cluster, and as many as possible. */
 static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, struct error *err)
 {
     const int64_t *nearest = k->nearest + (size_t)i * NEAREST_COUNT;
@@ -428,7 +428,7 @@ out:
     return status;
 }
 
-/* That each cluster of a level is below one of the next. */
+/* Checks that each cluster of a level has a parent in the next. */
 static void check_parents(struct clustering *k, struct error *err)
 {
     const struct result_clusters *above;
@@ -456,7 +456,7 @@ static bool plausible(const struct result_sweep_value *value, bool has_folders)
              agreement->nmi <= 1 && agreement->ari >= -1 && agreement->ari <= 1));
 }
 
-/* That the sweep's values make sense beside the clustering. */
+/* Checks that the sweep's values agree with the clustering. */
 static enum status check_sweep(struct clustering *k, struct error *err)
 {
     struct verify *verify = k->verify;
@@ -501,7 +501,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     uint64_t before = verify->count;
     if (check_labels(&k, err))
         goto out;
-    /* What follows stands on labels that are right. */
+    /* The following checks need correct labels. */
     for (uint32_t i = 0; verify->count == before && i < k.c->k; i++) {
         bool right;
         if (check_nearest(&k, i, &right, err))
@@ -602,7 +602,7 @@ static void broken_in_part(const char *line, void *context)
     of->verify->broken(whole, of->verify->context);
 }
 
-/* The rows that a merged file shows are those of its parts' checksums, which the manifest stands for. */
+/* Checks the rows of a merged file with its parts' checksums, which the manifest covers. */
 static enum status verify_parts(struct verify *verify, struct error *err)
 {
     const hid_t file = verify->result->file;
@@ -645,14 +645,14 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         goto out;
     if (result->has_images && verify_graphs(&verify, err))
         goto out;
-    /* Work that a run has left unfinished. */
+    /* Reports unfinished work of a run. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
         verify_broken(
             &verify,
             "%s exists: a run is in progress or was interrupted; the same command resumes it",
             path_for_message(shown, sizeof shown, name));
     free(name);
-    /* What cannot be read is not verified. */
+    /* Unreadable data cannot be verified. */
     status = verify.count > 0 ? STATUS_OK : h5_check_reads(err);
     if (!status)
         verify_calls(&verify);

@@ -1,4 +1,4 @@
-/* verify_report.c: lines of broken invariants. */
+/* verify_report.c: reports broken invariants. */
 #include "result/verify_report.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ static herr_t visit(hid_t at, const char *name, const H5O_info_t *info, void *co
 
 void verify_calls(struct verify *verify)
 {
-    /* As other programs list a file: by ways through its groups that a look-up of a name does not take. */
+    /* Lists the file like other programs, which visits parts of groups that a look-up by name does not
+     * read. */
     H5Ovisit(verify->result->file, H5_INDEX_NAME, H5_ITER_INC, visit, NULL);
     if (verify->count == 0 && h5_failed_calls() > verify->result->failed_calls)
         verify_broken(verify, "HDF5 cannot read all that describes the contents");

@@ -1,4 +1,4 @@
-/* verify_report.h: the parts of verify that repair uses, and how all say what is wrong. */
+/* verify_report.h: the parts of verify that repair uses, and reports of problems. */
 #ifndef CLPIPE_RESULT_VERIFY_REPORT_H
 #define CLPIPE_RESULT_VERIFY_REPORT_H
 
@@ -9,10 +9,10 @@ struct verify {
     void (*broken)(const char *line, void *context);
     void *context;
     uint64_t count;
-    /* A byte for each row of /images and of /failures, set where something is wrong with the row
-     * itself (not with its place among the others); may be NULL. */
+    /* A byte for each row of /images and of /failures, set if the row itself is wrong (not just out
+     * of order); may be NULL. */
     uint8_t *bad_images, *bad_failures;
-    /* Where those are not NULL: rows of which some are damaged, by their checksums. */
+    /* If those are not NULL: ranges in which checksums have found damaged rows. */
     struct verify_range {
         bool failures;
         bool unreadable; /* some cannot be read at all */
@@ -21,30 +21,30 @@ struct verify {
     unsigned ranges;
 };
 
-/* Sets all rows of those ranges that are unreadable, or in which nothing else has found the damaged ones,
- * and frees them. */
+/* Marks all rows of the ranges that are unreadable, or in which no other check has found the damaged
+ * rows; frees the ranges. */
 void verify_mark_ranges(struct verify *verify);
 
-/* Images, failures and features. */
+/* Verifies images, failures and features. */
 enum status verify_content(struct verify *verify, struct error *err);
-/* One clustering, its sweep, and that it was made from the rows of its feature. */
+/* Verifies one clustering, its sweep, and that it was made from its feature's rows. */
 enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
                               struct error *err);
 
-/* Reports that a call of HDF5 has failed since the file was opened, unless something else was found: of a
- * file that is whole none does. */
+/* Reports that an HDF5 call has failed since the file was opened, unless other problems were found: in an
+ * intact file, none fails. */
 void verify_calls(struct verify *verify);
 
 /* Reports one broken invariant. */
 void verify_broken(struct verify *verify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The data of `where` could not be read. If that is due to damage, it is reported like other
- * damage; else it is the error. */
+/* The data of `where` could not be read: reports that as damage if damage is the cause, else
+ * returns the error. */
 enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,
                               struct error *err);
 
-/* Rows that break one rule: they are counted, and reported as one line with the first of them. */
+/* Rows that break one rule, which are counted and reported in one line with the first of them. */
 struct verify_rows {
     uint64_t count, first;
     uint8_t *bad; /* of the table, or NULL */

@@ -1,4 +1,5 @@
-/* words.c: means of clusters, their class scores, and what is more of one than of the others. */
+/* words.c: computes means of clusters and their class scores, and finds the classes that
+ * distinguish a cluster. */
 #include "result/words.h"
 #include "base/held.h"
 #include "base/minmax.h"
@@ -9,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that a mean is taken from, evenly spaced, at most; of all clusters together. */
+/* Maximum number of rows, evenly spaced, for a mean; of all clusters together. */
 #define MEMBERS   200u
 #define ROWS_MOST 131072u
 #define BLOCK     8u
 
-/* A class has a word from this share on; where few values respond, as to noise and textures, from that
- * one on. The spread of a row is the sum of its magnitudes by its length and the root of their number. */
+/* Minimum share of a class for a word; the higher one applies if few values respond, as to noise and
+ * textures. The spread of a row is the sum of its magnitudes divided by its length and the root of
+ * their number. */
 #define LEAST_SHARE  0.05
 #define LEAST_SPREAD 0.35
 #define SURE_SHARE   0.8
@@ -40,7 +42,7 @@ struct words {
 
 /* --- classes ----------------------------------------------------------------------------------- */
 
-/* By its length; returns its spread, or 0 where the row says nothing. */
+/* Divides a row by its length; returns its spread, or 0 if the row has no information. */
 static double normalise(float *row, uint32_t columns)
 {
     double squares = 0, sum = 0;
@@ -87,7 +89,7 @@ static enum status find_means(struct words *w, const int32_t *labels, struct err
     return status;
 }
 
-/* Scores become shares: those of a row of the usual length in the direction of `row`, as softmax has it. */
+/* Turns scores into shares by softmax, for a row of the usual length in the direction of `row`. */
 static void to_shares(float *scores, uint32_t count)
 {
     float most = -INFINITY;
@@ -128,7 +130,7 @@ static unsigned add_word(struct word out[WORDS_MOST], double gains[WORDS_MOST], 
     return count;
 }
 
-/* others: shares that it is compared with, or NULL. */
+/* others: the shares to compare with, or NULL. */
 static unsigned choose_classes(struct word out[WORDS_MOST], const struct words *w,
                                const float *shares, const float *others, double spread)
 {
@@ -185,7 +187,7 @@ enum status words_of_pictures(struct word (*out)[WORDS_MOST], struct words *w, c
 
 /* --- folders ----------------------------------------------------------------------------------- */
 
-/* The number of the folder's name, the last part but one of a path; UINT32_MAX: it has none. */
+/* The number of the folder's name, the last but one component of a path; UINT32_MAX: none. */
 static enum status number_folder(uint32_t *number, struct words *w, const char *path,
                                  struct error *err)
 {
@@ -206,7 +208,7 @@ static enum status number_folder(uint32_t *number, struct words *w, const char *
     return w->folder[*number] ? STATUS_OK : error_memory(err, length, SUBJECT);
 }
 
-/* Counts the images of each folder in each cluster. There are no words from one folder, or from many. */
+/* Counts the images of each folder in each cluster. A single folder, or too many, give no words. */
 static enum status count_folders(struct words *w, struct result *result, const int32_t *labels,
                                  struct error *err)
 {

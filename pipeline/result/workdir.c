@@ -1,4 +1,4 @@
-/* workdir.c: a directory with a lock.
+/* workdir.c: manages the work directory and its lock.
  *
  * The lock is an flock(), which the kernel releases when a process dies. There is one race: another
  * process may remove the directory, or take it over, between our open() and flock(). Then our lock
@@ -318,13 +318,13 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, WORKDIR_LEARNED, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
-        /* Last: until its name is removed no other process can start here. */
+        /* Last: until its name is removed, no other process can start here. */
         unlinkat(w->directory, LOCK, 0);
         stays = rmdir(w->path) != 0;
     }
     workdir_unlock(w);
-    /* NFS and FUSE keep open files under another name, so only now the directory is empty. A
-     * process that got it meanwhile starts again, or has a lock in it. */
+    /* NFS and FUSE keep open files under another name, so the directory is empty only now. A
+     * process that locked it meanwhile starts again, or has its own lock file in it. */
     if (stays)
         rmdir(w->path);
     free(w->path);

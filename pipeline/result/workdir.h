@@ -30,9 +30,9 @@ enum status workdir_name(char **name, const char *output, struct error *err);
  * created. */
 enum status workdir_open(struct workdir **out, const char *output, struct error *err);
 
-/* Does the directory still belong to this process? Called before each sync, and by output.h before
- * each rename. STATUS_FAILED: another process has taken over, despite the lock or because the
- * kernel considered this one dead; then workdir_close and workdir_release remove nothing. Any
+/* Checks that the directory still belongs to this process. Called before each sync, and by output.h
+ * before each rename. STATUS_FAILED: another process has taken over, despite the lock or because
+ * the kernel considered this one dead; then workdir_close and workdir_release remove nothing. Any
  * thread. */
 enum status workdir_check(const struct workdir *workdir, struct error *err);
 
@@ -59,8 +59,8 @@ enum status workdir_sync(const struct workdir *workdir, struct error *err);
  * only excluded others. Accepts NULL. */
 void workdir_release(struct workdir **workdir);
 
-/* For callers that found the finished result: removes leftovers of a process that was killed after
- * its work was done. A directory that is in use or unfinished stays. */
+/* For callers that have found the finished result: removes leftovers of a process that was killed
+ * after it had finished. A directory that is in use or unfinished stays. */
 void workdir_tidy(const char *output);
 
 /* Unlocks; unless `keep`, removes our files and the directory. Accepts NULL. */
