@@ -6,11 +6,22 @@
 
 #include "cli/options.h"
 
-extern const struct command command_run, command_ingest, command_list, command_codebook,
-    command_cluster, command_assign, command_merge, command_import, command_similar,
-    command_evaluate, command_info, command_duplicates, command_verify, command_repair,
-    command_report, command_export, command_select, command_remove, command_rename, command_devices,
-    command_formats, command_self_test, command_bench, command_ndrange, command_tune;
+/* All commands, in the order of the help: command_NAME is a struct command. */
+/* clang-format off */
+#define COMMANDS(COMMAND)                                                                          \
+    COMMAND(run)                                                                                   \
+    COMMAND(ingest) COMMAND(list) COMMAND(codebook) COMMAND(cluster) COMMAND(assign)               \
+    COMMAND(import) COMMAND(merge)                                                                 \
+    COMMAND(info) COMMAND(report) COMMAND(export) COMMAND(similar) COMMAND(evaluate)               \
+    COMMAND(select) COMMAND(remove) COMMAND(rename) COMMAND(duplicates) COMMAND(verify)            \
+    COMMAND(repair)                                                                                \
+    COMMAND(devices) COMMAND(formats) COMMAND(self_test) COMMAND(bench) COMMAND(tune)              \
+    COMMAND(ndrange)
+/* clang-format on */
+
+#define DECLARE_COMMAND(name) extern const struct command command_##name;
+COMMANDS(DECLARE_COMMAND)
+#undef DECLARE_COMMAND
 
 /* --version. */
 enum status print_version(struct error *err);

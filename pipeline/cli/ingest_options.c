@@ -1,5 +1,6 @@
 /* ingest_options.c: tables of the options of ingest and run. */
 #include "cli/ingest_options.h"
+#include "features/kind.h"
 
 #define OWN struct image_options
 
@@ -29,13 +30,13 @@ const struct option image_rows[] = {
 #undef OWN
 #define OWN struct ingest_options
 
+#define KIND_TEXT(name, text) text
+
 const struct option ingest_rows[] = {
     LIST("feature", features, "SPEC",
          "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, "
-         "grid=RxC or levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND is "
-         "rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, "
-         "oplbp, hog, gradient, coledge, quality; with words=K or fisher=K instead of bins= "
-         "dct, sift, opsift or patch; net:model=FILE: a network",
+         "grid=RxC or levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND "
+         "is " FEATURE_KINDS(KIND_TEXT),
          .note = "those of --preset"),
     ONNXRUNTIME_ROW,
     CHOICE("preset", preset, "color|fast|good|best|semantic",

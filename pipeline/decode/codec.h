@@ -7,6 +7,8 @@
 #include "decode/input.h"
 
 struct codec {
+    /* Its library, with the version at run time if the library has one; NULL: clpipe's own code. */
+    const char *(*library)(void);
     size_t state_bytes;        /* bytes of the state; allocated per thread that meets the format */
     void (*init)(void *state); /* initialises a zeroed state; NULL: not needed */
     /* Reads the header from the start of the file. A codec that can scale sets info's out_width and
@@ -28,19 +30,6 @@ struct codec {
      * none. */
     void (*reset)(void *state);
 };
-
-/* The codecs and their libraries' versions, the run-time version where the library has one. Those
- * of the second line exist only if the build found their libraries. */
-extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
-extern const struct codec codec_webp, codec_tiff, codec_gif, codec_heif, codec_jxl;
-const char *codec_jpeg_library(void);
-const char *codec_png_library(void);
-const char *codec_webp_library(void);
-const char *codec_tiff_library(void);
-const char *codec_gif_library(void);
-const char *codec_heif_library(void);
-const char *codec_avif_library(void);
-const char *codec_jxl_library(void);
 
 /* The codec of format i, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);

@@ -1,5 +1,5 @@
-/* formats.c: the table of formats: names, extensions, signatures and codecs. A codec is one file
- * and one row. A codec whose library was not found by the build is left out; its row says what to
+/* formats.c: the table of formats: names, extensions, signatures and codecs. A codec is one file,
+ * one row and its name above them. A codec whose library was not found by the build is left out; its row says what to
  * install. */
 #include "decode/codec.h"
 
@@ -16,16 +16,10 @@ struct magic {
 struct row {
     struct format format;
     const struct codec *codec;
-    const char *(*library)(void);
     struct magic magic[MAGIC_MAX]; /* any of these matches */
     /* Asked if no format's magic matches: the name of the format, or NULL. */
     const char *(*recognise)(const uint8_t *head, size_t size);
 };
-
-static const char *own_code(void)
-{
-    return "clpipe's own";
-}
 
 /* --- formats without a magic ----------------------------------------------------------------- */
 
@@ -113,58 +107,62 @@ static const char *svg_name(const uint8_t *head, size_t size)
 #define MAGIC(...) {__VA_ARGS__}, NULL
 #define AT(offset, bytes) {offset, sizeof bytes - 1, bytes}
 #define BY(function) {{0, 0, NULL}}, function
-#define READ(name, extensions, codec, library, notes, ...) \
-    {{name, extensions, NULL, notes}, &codec, library, __VA_ARGS__}
-#define READ_1(name, title, extensions, codec, library, package, notes, ...) \
-    READ(name, extensions, codec, library, notes, __VA_ARGS__)
-#define READ_0(name, title, extensions, codec, library, package, notes, ...) \
+#define READ(name, extensions, codec, notes, ...) \
+    {{name, extensions, NULL, notes}, &codec, __VA_ARGS__}
+#define READ_1(name, title, extensions, codec, package, notes, ...) \
+    READ(name, extensions, codec, notes, __VA_ARGS__)
+#define READ_0(name, title, extensions, codec, package, notes, ...) \
     {{name, extensions, NULL, \
-      "this build cannot read " title "; install " package " and build again"}, NULL, NULL, \
+      "this build cannot read " title "; install " package " and build again"}, NULL, \
      __VA_ARGS__}
 #define READ_EITHER(with) READ_##with
 #define READ_IF(with) READ_EITHER(with)
 #define UNREAD(name, title, extensions, ...) \
-    {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, NULL, __VA_ARGS__}
+    {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, __VA_ARGS__}
+
+/* Those of the second line exist only if the build has found their libraries. */
+extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
+extern const struct codec codec_webp, codec_tiff, codec_gif, codec_heif, codec_avif, codec_jxl;
 
 static const struct row rows[] = {
-    READ("jpeg", "jpg jpeg jpe jfif", codec_jpeg, codec_jpeg_library,
+    READ("jpeg", "jpg jpeg jpe jfif", codec_jpeg,
          "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits; the first picture of MPO",
          MAGIC(AT(0, "\xff\xd8\xff"))),
-    READ("png", "png apng", codec_png, codec_png_library,
+    READ("png", "png apng", codec_png,
          "all colour types and depths, interlaced; the default image of APNG",
          MAGIC(AT(0, "\x89PNG\r\n\x1a\n"))),
     READ_IF(CLPIPE_WITH_WEBP)
-        ("webp", "WebP", "webp", codec_webp, codec_webp_library, "libwebp-dev",
+        ("webp", "WebP", "webp", codec_webp, "libwebp-dev",
          "lossy and lossless, alpha; the first frame of animations",
          BY(webp_name)),
     READ_IF(CLPIPE_WITH_TIFF)
-        ("tiff", "TIFF", "tif tiff", codec_tiff, codec_tiff_library, "libtiff-dev",
+        ("tiff", "TIFF", "tif tiff", codec_tiff, "libtiff-dev",
          "first page; 1 to 16 bits; grey, palette, RGB, CMYK, YCbCr, L*a*b*; strips, tiles",
          MAGIC(AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+"))),
-    READ("bmp", "bmp dib", codec_bmp, own_code,
+    READ("bmp", "bmp dib", codec_bmp,
          "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers",
          BY(bmp_name)),
     READ_IF(CLPIPE_WITH_GIF)
-        ("gif", "GIF", "gif", codec_gif, codec_gif_library, "libgif-dev",
+        ("gif", "GIF", "gif", codec_gif, "libgif-dev",
          "the first frame on its canvas",
          MAGIC(AT(0, "GIF87a"), AT(0, "GIF89a"))),
-    READ("pnm", "pnm pbm pgm ppm pam", codec_pnm, own_code,
+    READ("pnm", "pnm pbm pgm ppm pam", codec_pnm,
          "P1 to P7, up to 16 bits; the first picture",
          BY(netpbm_name)),
-    READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255",
+    READ("pfm", "pfm", codec_pfm, "grey and RGB; 0.0 to 1.0 becomes 0 to 255",
          BY(netpbm_name)),
     READ_IF(CLPIPE_WITH_HEIF)
-        ("heif", "HEIF", "heic heif", codec_heif, codec_heif_library,
+        ("heif", "HEIF", "heic heif", codec_heif,
          "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says",
          BY(brand_name)),
     READ_IF(CLPIPE_WITH_HEIF)
-        ("avif", "AVIF", "avif", codec_heif, codec_avif_library,
+        ("avif", "AVIF", "avif", codec_avif,
          "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says",
          BY(brand_name)),
     READ_IF(CLPIPE_WITH_JXL)
-        ("jxl", "JPEG XL", "jxl", codec_jxl, codec_jxl_library, "libjxl-dev",
+        ("jxl", "JPEG XL", "jxl", codec_jxl, "libjxl-dev",
          "the first frame, of up to 16 bits; grey, RGB, alpha",
          MAGIC(AT(0, "\xff\x0a"), AT(0, "\0\0\0\x0cJXL \r\n\x87\n"))),
     UNREAD("jp2", "JPEG 2000", "jp2 j2k",
@@ -198,8 +196,9 @@ const struct format *format_at(unsigned i)
     if (i >= FORMATS)
         return NULL;
     format = rows[i].format;
-    if (rows[i].library)
-        format.library = rows[i].library();
+    const struct codec *codec = rows[i].codec;
+    if (codec)
+        format.library = codec->library ? codec->library() : "clpipe's own";
     return &format;
 }
 

@@ -25,7 +25,7 @@ struct gif {
     bool interlaced;
 };
 
-const char *codec_gif_library(void)
+static const char *library_name(void)
 {
 #define TEXT(x)  TEXT_(x)
 #define TEXT_(x) #x
@@ -220,6 +220,7 @@ static enum reason gif_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
 }
 
 const struct codec codec_gif = {
+    .library = library_name,
     .state_bytes = sizeof(struct gif),
     .begin = gif_begin,
     .rows = gif_rows,

@@ -35,14 +35,14 @@ struct heif {
     size_t stride;
 };
 
-const char *codec_heif_library(void)
+static const char *library_name(void)
 {
     static _Thread_local char text[48];
     snprintf(text, sizeof text, "libheif %s, libde265 %s", heif_get_version(), de265_get_version());
     return text;
 }
 
-const char *codec_avif_library(void)
+static const char *avif_library_name(void)
 {
     static _Thread_local char text[48];
     snprintf(text, sizeof text, "libheif %s, dav1d %.16s", heif_get_version(), dav1d_version());
@@ -332,10 +332,9 @@ static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     return REASON_NONE;
 }
 
-const struct codec codec_heif = {
-    .state_bytes = sizeof(struct heif),
-    .init = heif_start,
-    .begin = heif_begin,
-    .rows = heif_rows,
-    .reset = heif_reset,
-};
+#define CODEC                                                                                      \
+    .state_bytes = sizeof(struct heif), .init = heif_start, .begin = heif_begin,                   \
+    .rows = heif_rows, .reset = heif_reset
+
+const struct codec codec_heif = {.library = library_name, CODEC};
+const struct codec codec_avif = {.library = avif_library_name, CODEC};

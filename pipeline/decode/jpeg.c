@@ -76,7 +76,7 @@ struct jpeg {
     uint64_t scan_bytes; /* upper bound: the rest of the file */
 };
 
-const char *codec_jpeg_library(void)
+static const char *library_name(void)
 {
 #define TEXT(x)  TEXT_(x)
 #define TEXT_(x) #x
@@ -628,6 +628,7 @@ static enum reason jpeg_end(void *state, struct failure *failure)
 }
 
 const struct codec codec_jpeg = {
+    .library = library_name,
     .state_bytes = sizeof(struct jpeg),
     .init = jpeg_init,
     .begin = jpeg_begin,

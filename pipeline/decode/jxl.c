@@ -45,7 +45,7 @@ struct jxl {
     size_t stride;
 };
 
-const char *codec_jxl_library(void)
+static const char *library_name(void)
 {
     static _Thread_local char text[32];
     unsigned version = (unsigned)JxlDecoderVersion();
@@ -284,6 +284,7 @@ static enum reason jxl_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
 }
 
 const struct codec codec_jxl = {
+    .library = library_name,
     .state_bytes = sizeof(struct jxl),
     .begin = jxl_begin,
     .rows = jxl_rows,

@@ -40,7 +40,7 @@ struct png {
     uint32_t profile_length;
 };
 
-const char *codec_png_library(void)
+static const char *library_name(void)
 {
     static const char text[] = "libpng " PNG_LIBPNG_VER_STRING;
     return text;
@@ -410,6 +410,7 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
 }
 
 const struct codec codec_png = {
+    .library = library_name,
     .state_bytes = sizeof(struct png),
     .begin = png_begin,
     .rows = png_rows,

@@ -41,7 +41,7 @@ struct tiff {
     uint8_t *inks; /* a row of CMYK for its profile; NULL: none */
 };
 
-const char *codec_tiff_library(void)
+static const char *library_name(void)
 {
     static _Thread_local char text[48];
     const char *version = TIFFGetVersion(); /* "LIBTIFF, Version 4.5.0\nCopyright..." */
@@ -436,6 +436,7 @@ static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
 }
 
 const struct codec codec_tiff = {
+    .library = library_name,
     .state_bytes = sizeof(struct tiff),
     .begin = tiff_begin,
     .rows = tiff_rows,

@@ -27,7 +27,7 @@ struct webp {
     bool direct;     /* the caller's memory holds all rows */
 };
 
-const char *codec_webp_library(void)
+static const char *library_name(void)
 {
     static _Thread_local char text[32];
     unsigned version = (unsigned)WebPGetDecoderVersion();
@@ -262,6 +262,7 @@ static enum reason webp_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
 }
 
 const struct codec codec_webp = {
+    .library = library_name,
     .state_bytes = sizeof(struct webp),
     .begin = webp_begin,
     .rows = webp_rows,

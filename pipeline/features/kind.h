@@ -1,4 +1,4 @@
-/* kind.h: a kind of feature is one file and one row of the table in kinds.c.
+/* kind.h: a kind of feature is one file and one row of FEATURE_KINDS.
  *
  * A kind computes `cell_bins` 32-bit words from the pixels of a grid cell. Most kinds count: every
  * pixel has one bin, or one bin per channel. The formula is one header in kernels/ (see
@@ -70,15 +70,33 @@ struct feature_kind {
     const char *const *examples; /* specs for the self-test, ends with NULL; names are distinct */
 };
 
-/* Ends with NULL; in the order of messages. */
-extern const struct feature_kind *const feature_kinds[];
+/* All kinds, in the order of messages: feature_NAME is a struct feature_kind. TEXT is part of the help
+ * of --feature, which joins all of them. */
+/* clang-format off */
+#define FEATURE_KINDS(KIND)                                                                        \
+    KIND(rgb, "rgb (bins=B: three histograms; ")                                                   \
+    KIND(rgb_joint, "bins=AxBxC: one joint histogram)")                                            \
+    KIND(gray, ", gray")                                                                           \
+    KIND(hsv, ", hsv")                                                                             \
+    KIND(lab, ", lab")                                                                             \
+    KIND(lbp, ", lbp")                                                                             \
+    KIND(oplbp, ", oplbp")                                                                         \
+    KIND(hog, ", hog")                                                                             \
+    KIND(gradient, ", gradient")                                                                   \
+    KIND(coledge, ", coledge")                                                                     \
+    KIND(quality, ", quality")                                                                     \
+    KIND(dct, "; with words=K or fisher=K instead of bins= dct")                                   \
+    KIND(sift, ", sift")                                                                           \
+    KIND(opsift, ", opsift")                                                                       \
+    KIND(patch, " or patch")                                                                        \
+    KIND(net, "; net:model=FILE: a network")
+/* clang-format on */
 
-extern const struct feature_kind feature_dct, feature_sift, feature_opsift, feature_patch;
-extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
-extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
-extern const struct feature_kind feature_lab, feature_coledge;
-extern const struct feature_kind feature_quality;
-extern const struct feature_kind feature_net;
+#define DECLARE_KIND(name, text) extern const struct feature_kind feature_##name;
+FEATURE_KINDS(DECLARE_KIND)
+#undef DECLARE_KIND
+/* They, then NULL. */
+extern const struct feature_kind *const feature_kinds[];
 
 /* Parses one option of a network's spec; false: unknown. */
 bool feature_parse_net(struct feature *feature, const char *option, const char *value,

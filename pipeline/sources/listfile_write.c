@@ -7,7 +7,7 @@
 #include "sources/filelist.h"
 #include "sources/listfile.h"
 #include "sources/once.h"
-#include "sources/source_files.h"
+#include "sources/source.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* source.h: the kinds of SOURCE: a directory, a file, a list of files. A kind is one file and one
- * row of source_kinds.c.
+ * row of SOURCE_KINDS.
  *
  *     recognise   tells whether a SOURCE is of this kind
  *     prepare     runs before any source is listed, to report mistyped ones at once
@@ -109,7 +109,14 @@ struct source_kind {
     void (*close)(struct source *source); /* may be NULL */
 };
 
-/* The table; ends with NULL. */
+/* All kinds, in the order in which they are asked: source_NAME is a struct source_kind. Those in the file
+ * system, and a tar on standard input ("tar:-"), are in source_files.c. */
+#define SOURCE_KINDS(KIND) KIND(stream) KIND(list) KIND(directory) KIND(file)
+
+#define DECLARE_KIND(name) extern const struct source_kind source_##name;
+SOURCE_KINDS(DECLARE_KIND)
+#undef DECLARE_KIND
+/* They, then NULL. */
 extern const struct source_kind *const source_kinds[];
 
 #endif

@@ -7,7 +7,7 @@
  *   stream ───── a member at a time ─────────────> listing
  *
  * An archive is replaced by its members. */
-#include "sources/source_files.h"
+#include "sources/source.h"
 
 #include "base/log.h"
 #include "base/path.h"

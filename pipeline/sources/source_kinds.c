@@ -1,6 +1,6 @@
 /* source_kinds.c: the table of kinds of SOURCE. */
-#include "sources/source_files.h"
+#include "sources/source.h"
 
-const struct source_kind *const source_kinds[] = {
-    &source_stream, &source_list, &source_directory, &source_file, NULL,
-};
+#define ROW(name) &source_##name,
+
+const struct source_kind *const source_kinds[] = {SOURCE_KINDS(ROW) NULL};

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "decode/isolate.h"
-#include "sources/source_files.h"
+#include "sources/source.h"
 #include "sources/walk.h"
 
 #include <fcntl.h>
