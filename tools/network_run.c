@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "device/net_step.h"
+#include "device/plan.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/runtime.h"

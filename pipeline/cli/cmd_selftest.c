@@ -103,8 +103,8 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
 static enum status test_steps(struct transcript *transcript, struct ocl_context *context,
                               uint64_t *wrong, struct error *err)
 {
-    for (const struct step_row *row = step_rows; row->step; row++) {
-        const struct step *step = row->step;
+    for (unsigned i = 0; steps[i]; i++) {
+        const struct step *step = steps[i];
         uint64_t compared, different;
         char line[120];
         if (!step->self_test)

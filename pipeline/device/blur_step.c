@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "blur_part.h"
+#include "device/plan.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
 
@@ -125,8 +126,16 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->border = BLUR_BORDER;
+    return feature && feature->image.blur != 0;
+}
+
 const struct step blur_step = {
     .name = "blur",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_RGB,
     .arena_percent = 100,

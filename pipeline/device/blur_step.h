@@ -6,7 +6,6 @@
 #ifndef CLPIPE_DEVICE_BLUR_STEP_H
 #define CLPIPE_DEVICE_BLUR_STEP_H
 
-#include "device/step.h"
 #include "ocl/ocl_ndrange.h"
 #include <stdint.h>
 
@@ -17,9 +16,6 @@
 /* The plain C reference; width x height: size of the blurred image; strides in bytes. */
 void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
                     uint32_t width, uint32_t height);
-
-/* Blurs RGB parts to their interior. */
-extern const struct step blur_step;
 
 /* Blurs one image with packed rows on the device, one work-item per pixel; range->global is the
  * size of the blurred image. Waits for completion. Fails if the driver does not build the kernel or

@@ -1,10 +1,11 @@
 /* code_step.c: launches the kernel that adds up the samples of perceptual codes. */
-#include "device/code_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "code_part.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
+#include "features/code.h"
 
 #include <stdlib.h>
 
@@ -78,8 +79,15 @@ static enum status test_code(uint64_t *compared, uint64_t *wrong, struct ocl_con
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    node->parameter = plan->config.features->counters;
+    return !feature;
+}
+
 const struct step code_step = {
     .name = "code",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct code_part),

@@ -1,7 +1,8 @@
 /* count_step.c: the passes of a histogram plan as one step, with a list of tiles per pass. */
-#include "device/count_step.h"
+#include "device/plan.h"
 
 #include "device/prove.h"
+#include "features/kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +123,25 @@ static void describe_count(const void *state, char *text, size_t size)
     }
 }
 
+/* One node for all features of an image. */
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    unsigned i = 0;
+    if (!feature || !feature->kind->count)
+        return false;
+    while (i < plan->counts && !feature_image_equal(&plan->count[i].image, &feature->image))
+        i++;
+    if (i == plan->counts)
+        plan->count[plan->counts++] =
+            (struct count_config){plan->config.features, feature->image, plan->config.variant};
+    node->border = feature->image.border;
+    node->config = &plan->count[i];
+    return true;
+}
+
 const struct step count_step = {
     .name = "count",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct histogram_tile),

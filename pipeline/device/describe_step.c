@@ -1,10 +1,11 @@
 /* describe_step.c: the kernels of descriptors, proven against their C reference. */
-#include "device/describe_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "descriptor_part.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
+#include "features/kind.h"
 #include "ocl/ocl_ndrange.h"
 #include "sift_shape.h"
 
@@ -23,20 +24,19 @@ static const struct method {
     {&opsift_step, &descriptor_opsift, 3, "-DCHANNELS=3 -DSTEP=7 -DBINS=6 -DBIN_MOST=6"},
 };
 
-const struct step *describe_step(const struct descriptor *descriptor)
-{
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (methods[i].descriptor == descriptor)
-            return methods[i].step;
-    return NULL;
-}
-
 static const struct method *method_of(const struct step *step)
 {
     size_t i = 0;
     while (methods[i].step != step)
         i++;
     return &methods[i];
+}
+
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    return feature && !feature->kind->count &&
+           feature->kind->descriptor == method_of(node->step)->descriptor;
 }
 
 static enum status open_describer(void **state, struct step_needs *needs,
@@ -187,6 +187,7 @@ static enum status test_describer(uint64_t *compared, uint64_t *wrong, struct oc
     }                                                                                              \
     const struct step kind##_step = {                                                              \
         .name = #kind,                                                                             \
+        .needed = is_needed,                                                                       \
         .takes = PAYLOAD_RGB,                                                                      \
         .gives = PAYLOAD_DESCRIPTORS,                                                              \
         .arena_percent = arena,                                                                    \

@@ -3,7 +3,7 @@
  * A work-group decodes one picture. Larger groups decode large pictures sooner, but waste more on
  * small ones, and shorter bit ranges per work-item need more repairs. So only slots with a large
  * picture use larger groups. */
-#include "device/entropy_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "decode/dct_synthetic.h"
@@ -20,7 +20,9 @@
 #define LANES_USUAL 256u
 #define LANES_LARGE 512u
 #define LANES_LEAST 64u
-#define LARGE_BYTES 250000u
+/* The node's parameter in the self-test, besides those of enum step_use. */
+#define LARGE_GROUPS (STEP_ALWAYS + 1)
+#define LARGE_BYTES  250000u
 /* Local memory of a group: tables, and a part per work-item. It is used even if the driver reports
  * less than NVIDIA's devices have. */
 #define TABLES_LOCAL 10240u
@@ -76,9 +78,8 @@ static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return choose_lanes(device, LANES_USUAL) > 0 &&
-           (parameter != ENTROPY_STEP_FASTER ||
-            ((device->type & CL_DEVICE_TYPE_GPU) && device->local_is_dedicated &&
-             !device->unified_memory));
+           (parameter != STEP_FASTER || ((device->type & CL_DEVICE_TYPE_GPU) &&
+                                         device->local_is_dedicated && !device->unified_memory));
 }
 
 static enum status open_entropy(void **out, struct step_needs *needs, struct ocl_context *context,
@@ -189,7 +190,7 @@ static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct 
 {
     const struct entropy *entropy = state;
     const uint32_t large = io->counts[LIST_LARGE], usual = io->counts[LIST_USUAL];
-    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0;
+    const bool larger = entropy->parameter == LARGE_GROUPS || large > 0;
     const struct program *program = &entropy->program[larger ? entropy->programs - 1 : USUAL];
     const size_t local = program->lanes, global = local * (large + usual);
     const size_t copies = local * io->counts[LIST_COPIES];
@@ -398,17 +399,26 @@ static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_
     const struct ocl_device *device = ocl_context_device(context);
     struct test test = {.random = 0};
     *compared = *wrong = 0;
-    if (!is_possible(device, ENTROPY_STEP_ALWAYS))
+    if (!is_possible(device, STEP_ALWAYS))
         return STATUS_OK;
-    enum status status = test_slot(compared, wrong, context, &test, ENTROPY_STEP_ALWAYS, err);
+    enum status status = test_slot(compared, wrong, context, &test, STEP_ALWAYS, err);
     if (status == STATUS_OK &&
         choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
-        status = test_slot(compared, wrong, context, &test, ENTROPY_STEP_LARGE_GROUPS, err);
+        status = test_slot(compared, wrong, context, &test, LARGE_GROUPS, err);
     return status;
+}
+
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)feature;
+    const enum plan_jpeg jpeg = plan->config.jpeg;
+    node->parameter = jpeg == PLAN_JPEG_DEVICE ? STEP_ALWAYS : STEP_FASTER;
+    return plan->config.streams && (jpeg == PLAN_JPEG_DEVICE || jpeg == PLAN_JPEG_AUTO);
 }
 
 const struct step entropy_step = {
     .name = "entropy",
+    .needed = is_needed,
     .takes = PAYLOAD_STREAM,
     .gives = PAYLOAD_DCT,
     .refuses = true,

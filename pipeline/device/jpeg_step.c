@@ -1,5 +1,5 @@
 /* jpeg_step.c: table entries of images in a slot, and the two kernels that compute their pixels. */
-#include "device/jpeg_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "decode/dct_synthetic.h"
@@ -19,7 +19,7 @@ _Static_assert(JPEG_TABLES == DCT_TABLE_BYTES, "kernels know where the blocks be
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return device->max_work_group >= JPEG_GROUP && device->max_work_item[0] >= JPEG_GROUP &&
-           (parameter == JPEG_STEP_ALWAYS || !(device->type & CL_DEVICE_TYPE_CPU));
+           (parameter == STEP_ALWAYS || !(device->type & CL_DEVICE_TYPE_CPU));
 }
 
 static enum status open_jpeg(void **out, struct step_needs *needs, struct ocl_context *context,
@@ -164,7 +164,7 @@ static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_con
     static const struct step_node node = {.step = &jpeg_step};
     struct proof proof;
     *compared = *wrong = 0;
-    if (!is_possible(ocl_context_device(context), JPEG_STEP_ALWAYS))
+    if (!is_possible(ocl_context_device(context), STEP_ALWAYS))
         return STATUS_OK;
     enum status status = proof_open(&proof, TEST_BYTES, 128, err);
     if (status == STATUS_OK) {
@@ -183,8 +183,17 @@ static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_con
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)feature;
+    const enum plan_jpeg jpeg = plan->config.jpeg;
+    node->parameter = jpeg == PLAN_JPEG_AUTO ? STEP_FASTER : STEP_ALWAYS;
+    return jpeg != PLAN_JPEG_HOST;
+}
+
 const struct step jpeg_step = {
     .name = "jpeg",
+    .needed = is_needed,
     .takes = PAYLOAD_DCT,
     .gives = PAYLOAD_RGB,
     .arena_percent = 100,

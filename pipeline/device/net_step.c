@@ -5,8 +5,10 @@
 #include "base/minmax.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "device/plan.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
+#include "features/kind.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/net_synthetic.h"
@@ -524,8 +526,16 @@ static enum status prove_net(void *state, struct error *err)
                           err);
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->config = feature;
+    return feature && feature->kind->network;
+}
+
 const struct step net_step = {
     .name = "net",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct net_part),

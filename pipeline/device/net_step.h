@@ -4,12 +4,6 @@
 #define CLPIPE_DEVICE_NET_STEP_H
 
 #include "device/step.h"
-#include "features/feature.h"
-
-/* Computes a network's output values from upright RGB images of its input size, made by the scale
- * step. The node's config is the struct feature, which must have a model or a runtime when the step
- * is opened. */
-extern const struct step net_step;
 
 /* Node parameter for tests: tensor-core kernels with emulated instructions, on any device but a
  * CPU. */

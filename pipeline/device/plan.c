@@ -1,7 +1,6 @@
 /* plan.c: makes the nodes for the features of a run. */
 #include "device/plan.h"
 
-#include "device/jpeg_step.h"
 #include "features/code.h"
 
 #include <string.h>
@@ -10,15 +9,15 @@
 static enum status add_steps(struct plan *plan, const struct feature *feature, struct error *err)
 {
     int input = -1;
-    for (const struct step_row *row = step_rows; row->step; row++) {
-        struct step_node node = {.step = row->step, .input = input};
-        if (!row->needed || !row->needed(&node, plan, feature))
+    for (unsigned i = 0; steps[i]; i++) {
+        struct step_node node = {.step = steps[i], .input = input};
+        if (!steps[i]->needed || !steps[i]->needed(&node, plan, feature))
             continue;
         const int index = step_plan_node(&plan->steps, node);
         if (index < 0)
             return error_set(err, STATUS_USAGE, "the features need more than %u steps",
                              STEP_NODES_MAX);
-        if (row->step->gives != PAYLOAD_VALUES)
+        if (steps[i]->gives != PAYLOAD_VALUES)
             input = index;
     }
     return STATUS_OK;
@@ -27,7 +26,7 @@ static enum status add_steps(struct plan *plan, const struct feature *feature, s
 bool plan_makes_pixels(enum plan_jpeg jpeg, const struct ocl_device *device)
 {
     return jpeg != PLAN_JPEG_HOST &&
-           jpeg_step.possible(device, jpeg == PLAN_JPEG_AUTO ? JPEG_STEP_FASTER : JPEG_STEP_ALWAYS);
+           jpeg_step.possible(device, jpeg == PLAN_JPEG_AUTO ? STEP_FASTER : STEP_ALWAYS);
 }
 
 enum status plan_make(struct plan *plan, const struct plan_config *config, struct error *err)

@@ -1,14 +1,51 @@
 /* plan.h: the steps that the features and codes of a run need: the table of steps, and the plan
  * made from it.
  *
- * Each row of the table has a function that tells whether a feature needs the step. A needed row
- * becomes a node whose input is the last node that produces parts; features with the same needs
- * share nodes. So the decoded and the blurred image come from one upload. */
+ * Each step has a function that tells whether a feature needs it. A needed step becomes a node whose
+ * input is the last node that produces parts; features with the same needs share nodes. So the
+ * decoded and the blurred image come from one upload. */
 #ifndef CLPIPE_DEVICE_PLAN_H
 #define CLPIPE_DEVICE_PLAN_H
 
-#include "device/count_step.h"
-#include "device/thumbnail_step.h"
+#include "decode/shrink.h"
+#include "device/histogram.h"
+#include "device/step.h"
+
+/* All steps, in execution order: NAME_step is a struct step. Its node's parameter and config: */
+/* clang-format off */
+#define STEPS(STEP)                                                                                \
+    STEP(entropy)   /* parameter: enum step_use; makes DCT coefficients of streams */              \
+    STEP(thumbnail) /* parameter: the same; config: struct thumbnail_config */                     \
+    STEP(jpeg)      /* parameter: the same */                                                      \
+    STEP(scale)     /* parameter: the goal (decode/scale.h); takes whole images */                 \
+    STEP(blur)                                                                                     \
+    STEP(dct) STEP(sift) STEP(opsift) STEP(patch) /* descriptors of scaled images */               \
+    STEP(words)     /* config: struct feature, with a codebook when the step is opened */          \
+    STEP(net)       /* config: struct feature, with a model or a runtime when it is opened */      \
+    STEP(quality)   /* parameter: index of the QUALITY_WORDS words in a row; of scaled images */   \
+    STEP(count)     /* config: struct count_config */                                              \
+    STEP(code)      /* parameter: index of the CODE_WORDS words in a row */
+/* clang-format on */
+
+#define DECLARE_STEP(name) extern const struct step name##_step;
+STEPS(DECLARE_STEP)
+#undef DECLARE_STEP
+/* They, then NULL. */
+extern const struct step *const steps[];
+
+struct count_config {
+    const struct feature_set *features;
+    struct feature_image image; /* only features of this image are counted */
+    enum histogram_variant variant;
+};
+
+struct thumbnail_config {
+    uint32_t size;  /* longest side, pixels */
+    uint32_t first; /* index of its words in a row; 3 bytes per pixel, as stored */
+};
+
+/* Words in a row for thumbnails of that size. */
+uint32_t thumbnail_words(uint32_t size);
 
 /* Which parts of JPEG decoding run on devices. */
 enum plan_jpeg {
@@ -39,16 +76,6 @@ struct plan {
     unsigned counts;
     struct thumbnail_config thumbnail;
 };
-
-struct step_row {
-    const struct step *step; /* NULL after the last */
-    /* Does the feature (NULL: the code) need the step? Sets the node's border, parameter and
-     * config. NULL: no feature needs it. */
-    bool (*needed)(struct step_node *node, struct plan *plan, const struct feature *feature);
-};
-
-/* In execution order. */
-extern const struct step_row step_rows[];
 
 /* Does the device compute the pixels of JPEG images? */
 bool plan_makes_pixels(enum plan_jpeg jpeg, const struct ocl_device *device);

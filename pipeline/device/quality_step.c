@@ -1,9 +1,10 @@
 /* quality_step.c: launches the kernel that computes the words of the kind quality. */
-#include "device/quality_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
+#include "features/kind.h"
 #include "features/quality.h"
 
 #include <stdlib.h>
@@ -65,8 +66,16 @@ static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->parameter = feature ? feature->offset : 0;
+    return feature && feature->kind == &feature_quality;
+}
+
 const struct step quality_step = {
     .name = "quality",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct quality_part),

@@ -1,5 +1,5 @@
 /* scale_step.c: launches the kernel of the box filter. */
-#include "device/scale_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "device/proof.h"
@@ -115,8 +115,16 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->parameter = feature ? feature->image.scale : 0;
+    return node->parameter > 0;
+}
+
 const struct step scale_step = {
     .name = "scale",
+    .needed = is_needed,
     .takes = PAYLOAD_RGB,
     .gives = PAYLOAD_RGB,
     .whole = true,

@@ -27,7 +27,12 @@
 #define STEP_EVENTS_MAX  64u
 #define STEP_KERNELS_MAX 2u
 
+struct feature;
+struct plan;
 struct step;
+
+/* A parameter of steps that decode JPEG: on every device that can run them, or where that is faster. */
+enum step_use { STEP_FASTER, STEP_ALWAYS };
 
 struct step_node {
     const struct step *step;
@@ -88,6 +93,9 @@ struct step {
      * be used. */
     const char *otherwise;
 
+    /* Does the feature (NULL: the perceptual code) need the step? Sets the node's border, parameter
+     * and config. NULL: no feature needs it. */
+    bool (*needed)(struct step_node *node, struct plan *plan, const struct feature *feature);
     /* Can the device run the step, and is it worthwhile? NULL: any device. */
     bool (*possible)(const struct ocl_device *device, uint64_t parameter);
     /* launch_bytes: of a slot. STATUS_USAGE: this device cannot run the request. Builds nothing

@@ -1,10 +1,9 @@
 /* thumbnail_step.c: table entries of coefficients in a slot, for the kernel that computes
  * thumbnails. */
-#include "device/thumbnail_step.h"
+#include "device/plan.h"
 
 #include "base/random.h"
 #include "decode/dct_synthetic.h"
-#include "device/jpeg_step.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
 #include "thumbnail_part.h"
@@ -170,8 +169,16 @@ static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct o
     return status;
 }
 
+/* One node for the image; the code is a feature of NULL. */
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    node->config = &plan->thumbnail;
+    return plan->thumbnail.size > 0 && !feature && jpeg_step.needed(node, plan, feature);
+}
+
 const struct step thumbnail_step = {
     .name = "thumbnail",
+    .needed = is_needed,
     .takes = PAYLOAD_DCT,
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct thumbnail_part),

@@ -1,5 +1,5 @@
 /* words_step.c: the C reference of word counts and Fisher sums, and their kernels. */
-#include "device/words_step.h"
+#include "device/plan.h"
 
 #include "base/minmax.h"
 #include "base/random.h"
@@ -7,6 +7,7 @@
 #include "device/proof.h"
 #include "device/slot_kernel.h"
 #include "features/codebook.h"
+#include "features/kind.h"
 #include "ocl/ocl_ndrange.h"
 
 #include <float.h>
@@ -256,8 +257,16 @@ static enum status test_words(uint64_t *compared, uint64_t *wrong, struct ocl_co
     return status;
 }
 
+static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->config = feature;
+    return feature && feature->kind->descriptor && !feature->kind->count;
+}
+
 const struct step words_step = {
     .name = "words",
+    .needed = is_needed,
     .takes = PAYLOAD_DESCRIPTORS,
     .gives = PAYLOAD_VALUES,
     .scratch_percent = 113, /* records: at most 18 bytes for 16 of a descriptor */

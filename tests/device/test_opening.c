@@ -2,7 +2,7 @@
  * device is not there before the test says so. */
 #include "runner.h"
 
-#include "device/count_step.h"
+#include "device/plan.h"
 #include "device/ring.h"
 #include "device/staging.h"
 

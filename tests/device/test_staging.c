@@ -4,8 +4,7 @@
 
 #include "base/random.h"
 #include "device/blur_step.h"
-#include "device/count_step.h"
-#include "device/scale_step.h"
+#include "device/plan.h"
 #include "device/staging.h"
 
 #include <pthread.h>

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "device/blur_step.h"
+#include "device/plan.h"
 #include "device/proof.h"
 
 #include <stdio.h>

@@ -4,7 +4,8 @@
 #include "test_devices.h"
 
 #include "base/random.h"
-#include "device/code_step.h"
+#include "device/plan.h"
+#include "features/code.h"
 #include "device/proof.h"
 
 #include <stdlib.h>

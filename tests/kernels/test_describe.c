@@ -3,8 +3,7 @@
 #include "runner.h"
 #include "test_devices.h"
 
-#include "device/describe_step.h"
-#include "device/words_step.h"
+#include "device/plan.h"
 
 static void check(const struct ocl_devices *devices, const struct step *step)
 {

@@ -2,12 +2,12 @@
  * under oclgrind too). */
 #include "test_self_test.h"
 
-#include "device/entropy_step.h"
+#include "device/plan.h"
 
 static void test_coefficients_equal_the_reference(void **state)
 {
     (void)state;
-    test_self_test(&entropy_step, ENTROPY_STEP_ALWAYS, 500000);
+    test_self_test(&entropy_step, STEP_ALWAYS, 500000);
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_coefficients_equal_the_reference)};

@@ -2,19 +2,18 @@
  * device there is (run it under oclgrind too). */
 #include "test_self_test.h"
 
-#include "device/jpeg_step.h"
-#include "device/thumbnail_step.h"
+#include "device/plan.h"
 
 static void test_pixels_equal_the_reference(void **state)
 {
     (void)state;
-    test_self_test(&jpeg_step, JPEG_STEP_ALWAYS, 50000);
+    test_self_test(&jpeg_step, STEP_ALWAYS, 50000);
 }
 
 static void test_thumbnails_equal_the_reference(void **state)
 {
     (void)state;
-    test_self_test(&thumbnail_step, JPEG_STEP_ALWAYS, 10000);
+    test_self_test(&thumbnail_step, STEP_ALWAYS, 10000);
 }
 
 static const struct CMUnitTest tests[] = {

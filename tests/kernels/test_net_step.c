@@ -5,6 +5,7 @@
 #include "test_devices.h"
 
 #include "device/net_step.h"
+#include "device/plan.h"
 
 /* Tests `device` as it is, or as one of a GPU's type. */
 static void test_device(struct ocl_device device, bool as_gpu,

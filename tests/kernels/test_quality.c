@@ -2,7 +2,7 @@
  * other devices run it. */
 #include "test_self_test.h"
 
-#include "device/quality_step.h"
+#include "device/plan.h"
 
 static void test_words_equal_the_reference(void **state)
 {

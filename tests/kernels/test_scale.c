@@ -4,8 +4,8 @@
 #include "test_devices.h"
 
 #include "base/random.h"
+#include "device/plan.h"
 #include "device/proof.h"
-#include "device/scale_step.h"
 
 #include <string.h>
 

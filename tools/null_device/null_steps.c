@@ -5,18 +5,14 @@
  * stored. But no kernel is built or run, and all values are 0. Any device takes streams. PoCL gets one
  * thread: one for each core, all woken by every command, would cost something.
  */
-#include <stdlib.h>
+#include "device/plan.h"
 
-#define step_rows real_step_rows
-#include "../../pipeline/device/table.c"
-#undef step_rows
+#include <stdlib.h>
 
 static struct step null_entropy, null_thumbnail, null_jpeg, null_count, null_code;
 
-const struct step_row step_rows[] = {
-    {&null_entropy, needs_entropy}, {&null_thumbnail, needs_thumbnail}, {&null_jpeg, needs_jpeg},
-    {&null_count, needs_count},     {&null_code, needs_code},           {NULL, NULL},
-};
+const struct step *const steps[] = {&null_entropy, &null_thumbnail, &null_jpeg,
+                                    &null_count,   &null_code,      NULL};
 
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {

@@ -4,7 +4,6 @@
 #include "runner.h"
 
 #include "base/random.h"
-#include "device/code_step.h"
 #include "device/plan.h"
 #include "device/staging.h"
 #include "ingest/ingest.h"
@@ -137,23 +136,6 @@ static void make_rgb(struct part_shape *shape, const struct step_node *node)
     part_set_rgb(shape);
 }
 
-#define TOY                                                                                        \
-    .gives = PAYLOAD_RGB, .entry_bytes = sizeof(struct toy_entry), .upload = "upload parts",       \
-    .unmap = "unmap parts", .map = "map parts", .open = open_toy, .close = close_toy,              \
-    .build = build_toy, .prove = prove_toy, .count = count_toy, .fill = fill_toy,                  \
-    .enqueue = enqueue_toy
-
-static const struct step invert_step = {
-    .name = "invert", .takes = PAYLOAD_RGB, .arena_percent = 200, .output = invert_shape, TOY};
-
-/* Room for grey pictures, whose pixels take more than their coefficients. */
-static const struct step doubt_step = {.name = "doubt",
-                                       .takes = PAYLOAD_DCT,
-                                       .refuses = true,
-                                       .arena_percent = 150,
-                                       .output = make_rgb,
-                                       TOY};
-
 static bool needs_doubt(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     (void)node;
@@ -169,29 +151,29 @@ static bool needs_invert(struct step_node *node, struct plan *plan, const struct
     return true;
 }
 
-static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
-{
-    if (!feature)
-        return false;
-    plan->count[0] =
-        (struct count_config){plan->config.features, feature->image, plan->config.variant};
-    node->config = &plan->count[0];
-    return true;
-}
+#define TOY                                                                                        \
+    .gives = PAYLOAD_RGB, .entry_bytes = sizeof(struct toy_entry), .upload = "upload parts",       \
+    .unmap = "unmap parts", .map = "map parts", .open = open_toy, .close = close_toy,              \
+    .build = build_toy, .prove = prove_toy, .count = count_toy, .fill = fill_toy,                  \
+    .enqueue = enqueue_toy
 
-static bool needs_code(struct step_node *node, struct plan *plan, const struct feature *feature)
-{
-    node->parameter = plan->config.features->counters;
-    return !feature;
-}
+static const struct step invert_step = {.name = "invert",
+                                        .needed = needs_invert,
+                                        .takes = PAYLOAD_RGB,
+                                        .arena_percent = 200,
+                                        .output = invert_shape,
+                                        TOY};
 
-const struct step_row step_rows[] = {
-    {&doubt_step, needs_doubt},
-    {&invert_step, needs_invert},
-    {&count_step, needs_count},
-    {&code_step, needs_code},
-    {NULL, NULL},
-};
+/* Room for grey pictures, whose pixels take more than their coefficients. */
+static const struct step doubt_step = {.name = "doubt",
+                                       .needed = needs_doubt,
+                                       .takes = PAYLOAD_DCT,
+                                       .refuses = true,
+                                       .arena_percent = 150,
+                                       .output = make_rgb,
+                                       TOY};
+
+const struct step *const steps[] = {&doubt_step, &invert_step, &count_step, &code_step, NULL};
 
 /* --- a feature is counted behind a step ------------------------------------------------------ */
 
@@ -380,8 +362,8 @@ static uint64_t ingest(uint32_t *counts, const char *output, enum plan_jpeg jpeg
     char sources[4096], out[4096];
     snprintf(sources, sizeof sources, "%s", file("pictures"));
     snprintf(out, sizeof out, "%s", file(output));
-    const char *source_list[] = {sources};
-    struct ingest_config config = {.walk = {.sources = source_list, .source_count = 1},
+    const char *names[] = {sources};
+    struct ingest_config config = {.walk = {.sources = names, .source_count = 1},
                                    .store = {.output = out, .content = {.parameters = "{}"}},
                                    .command_line = "test",
                                    .find_devices = find_devices,
