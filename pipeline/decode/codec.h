@@ -1,4 +1,5 @@
-/* codec.h: a row of the table of decoders. Internal to decode; a codec is one file and one row. */
+/* codec.h: a row of the table of decoders. Internal to decode; a codec is one file and one row
+ * of formats.c. */
 #ifndef CLPIPE_DECODE_CODEC_H
 #define CLPIPE_DECODE_CODEC_H
 

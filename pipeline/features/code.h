@@ -1,7 +1,7 @@
 /* code.h: the perceptual code of an image: 256 bits that hardly change with re-encoding, scaling
  * and small edits. docs/features.md defines it; numpy reproduces every bit.
  *
- * A device (device/code_step.h) adds up 64 rows of 128 samples at fixed positions of the upright
+ * A device (the step `code`) adds up 64 rows of 128 samples at fixed positions of the upright
  * image in 32 x 32 cells (the words); words of parts add up to those of the image. A bit is the
  * sign of a coefficient of the cells' cosine transform, for the 256 lowest frequencies without the
  * constant. Mirroring the image horizontally negates the coefficients with odd horizontal

@@ -44,7 +44,7 @@ struct feature_kind {
     /* The C reference, simple rather than fast: adds `rows` rows of `width` pixels, `stride` bytes
      * apart, to the words of their cell. With a border b there are b more pixels per row and b more
      * rows, and `pixels` is the first neighbour of the first counted pixel. NULL: the words are an
-     * aggregate of descriptors of the scaled image (device/words_step.h). */
+     * aggregate of descriptors of the scaled image (device/words_step.c). */
     void (*count)(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                   size_t stride, uint32_t width, uint32_t rows);
 

@@ -5,7 +5,7 @@
  *   ...                │
  *
  * Everything is listed before the first item is returned, as required by the order, the total and
- * the ETA. Kinds of sources: source_kinds.c.
+ * the ETA. Kinds of sources: source.h.
  *
  * A share depends on the total weight, so everything goes to the spool; but a list of clpipe list
  * has its weight and the starts of shares, and only the share is read. From a complete spool shares

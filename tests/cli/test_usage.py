@@ -18,7 +18,8 @@ from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 SOURCES = {path.name: path.read_text() for path in (ROOT / "pipeline" / "cli").glob("*.c")}
 TABLE = {symbol: (name, body) for text in SOURCES.values() for symbol, name, body in re.findall(
     r'const struct command (command_\w+) = \{\s*\.name = "([a-z-]+)",(.*?)\.run = ', text, re.S)}
-TABLE = [TABLE[symbol] for symbol in re.findall(r"&(command_\w+)", SOURCES["commands.c"])]
+TABLE = [TABLE["command_" + name] for name in re.findall(
+    r"\bCOMMAND\((\w+)\)", (ROOT / "pipeline" / "cli" / "commands.h").read_text())]
 COMMANDS = [name for name, _ in TABLE]
 OPERANDS = {name: ["x"] * int((re.search(r"\.min_operands = (\d+)", body) or [0, 0])[1])
             for name, body in TABLE}

@@ -5,8 +5,8 @@
 
 #include "base/random.h"
 #include "device/plan.h"
-#include "features/code.h"
 #include "device/proof.h"
+#include "features/code.h"
 
 #include <stdlib.h>
 #include <string.h>
