@@ -282,12 +282,24 @@ static enum status search_rows(struct similar *similar, struct error *err)
         if (is_open(similar, i, false))
             rows[count++] = similar->rows[i];
     enum status status =
-        count ? similarity_of_rows(&similar->similarity, rows, count, err) : STATUS_OK;
+        count ? similarity_find(&similar->similarity, &(struct queries){rows, .count = count}, err)
+              : STATUS_OK;
     for (unsigned i = 0, query = 0; status == STATUS_OK && i < similar->count; i++)
         if (is_open(similar, i, false))
             take(similar, i, query++);
     free(rows);
     return status;
+}
+
+/* For `count` rows of values that can be compared. */
+static enum status search_for(struct similar *similar, const float *values, uint32_t count,
+                              struct error *err)
+{
+    struct matrix_memory memory = {values, similar->similarity.input.rows.dimension};
+    struct matrix_source source;
+    matrix_memory_source(&source, &memory, count);
+    return similarity_find(&similar->similarity,
+                           &(struct queries){.values = &source, .count = count}, err);
 }
 
 /* Pictures that are not in the file; each file once, even under several names. */
@@ -444,7 +456,7 @@ static enum status search_values(struct outside *outside, struct similar *simila
     }
     enum status status = STATUS_OK;
     if (good > 0)
-        status = similarity_of_values(&similar->similarity, outside->values, good, err);
+        status = search_for(similar, outside->values, good, err);
     for (uint32_t at = 0, query = 0; at < outside->count && status == STATUS_OK; at++) {
         const bool found = outside->failed[at].status == STATUS_OK;
         for (unsigned i = 0; found && i < similar->count; i++)
@@ -518,7 +530,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
         ranked_values(source, values, values, 1);
         status =
             isfinite(squares) && comparable_values(source, values, similar->similarity.metric)
-                ? similarity_of_values(&similar->similarity, values, 1, err)
+                ? search_for(similar, values, 1, err)
                 : error_set(err, STATUS_FAILED, "%s has no values that can be compared", shown);
     }
     if (status == STATUS_OK)

@@ -67,5 +67,5 @@ enum status diffusing_nearest(struct neighbours *out, const struct matrix_source
             ? stored_neighbours(out, &input->rows, search->metric, n, input->result,
                                 input->about.name, err)
             : STATUS_END;
-    return status == STATUS_END ? neighbours_of_all(out, rows, &config, err) : status;
+    return status == STATUS_END ? neighbours_find(out, rows, NULL, &config, err) : status;
 }

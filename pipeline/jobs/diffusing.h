@@ -13,7 +13,7 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
                               const char *feature, struct error *err);
 
 /* rows: those of `input`, or made from them. n: at least this many each; overrides that of
- * `search`. Errors are those of neighbours_of_all. */
+ * `search`. Errors are those of neighbours_find. */
 enum status diffusing_nearest(struct neighbours *out, const struct matrix_source *rows,
                               struct matrix_input *input, uint32_t n,
                               const struct neighbours_config *search, struct error *err);

@@ -91,13 +91,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         if (status != STATUS_OK)
             break;
         one->dimension = rows.dimension;
-        const struct neighbours_config search = {.metric = metric,
-                                                 .n = 1,
-                                                 .threads = machine->threads,
-                                                 .memory = machine->memory,
-                                                 .stop = machine->stop,
-                                                 .phase = machine->progress.phase,
-                                                 .progress_context = machine->progress.context};
+        const struct neighbours_config search = clustering_search(machine, metric, 1);
         const size_t bytes = (size_t)input.whole.rows * sizeof(uint32_t);
         uint32_t *of_row = malloc(bytes);
         if (of_row) {

@@ -71,3 +71,16 @@ void clustering_config_of(struct cluster_config *config, const struct clustering
     config->phase = machine->progress.phase;
     config->progress_context = machine->progress.context;
 }
+
+struct neighbours_config clustering_search(const struct clustering_machine *machine,
+                                           enum cluster_metric metric, uint32_t n)
+{
+    return (struct neighbours_config){.metric = metric,
+                                      .n = n,
+                                      .threads = machine->threads,
+                                      .memory = machine->memory,
+                                      .device_memory = machine->device_memory,
+                                      .stop = machine->stop,
+                                      .phase = machine->progress.phase,
+                                      .progress_context = machine->progress.context};
+}

@@ -4,6 +4,7 @@
 
 #include "base/stop.h"
 #include "kmeans/cluster.h"
+#include "neighbours/neighbour_types.h"
 #include "ocl/ocl.h"
 
 #define CLUSTERING_DEVICES 64
@@ -57,5 +58,8 @@ void clustering_contexts_close(struct clustering_contexts *contexts);
 
 /* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
+/* The same of a search, without devices. */
+struct neighbours_config clustering_search(const struct clustering_machine *machine,
+                                           enum cluster_metric metric, uint32_t n);
 
 #endif

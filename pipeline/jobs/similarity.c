@@ -175,17 +175,10 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
 
 /* --- searching --------------------------------------------------------------------------------- */
 
-static void configure(struct neighbours_config *out, const struct similarity *similarity)
+static struct neighbours_config configure(const struct similarity *similarity)
 {
-    const struct clustering_machine *machine = &similarity->config->machine;
-    *out = (struct neighbours_config){.metric = similarity->metric,
-                                      .n = similarity->config->n,
-                                      .threads = machine->threads,
-                                      .memory = machine->memory,
-                                      .device_memory = machine->device_memory,
-                                      .stop = machine->stop,
-                                      .phase = machine->progress.phase,
-                                      .progress_context = machine->progress.context};
+    return clustering_search(&similarity->config->machine, similarity->metric,
+                             similarity->config->n);
 }
 
 /* Takes over the first n of an order. */
@@ -203,13 +196,12 @@ static void take_diffused(void *context, uint32_t query, const struct diffused *
     }
 }
 
-static enum status diffuse(struct similarity *similarity, const struct diffusion_queries *queries,
+static enum status diffuse(struct similarity *similarity, const struct queries *queries,
                            struct error *err)
 {
     const struct matrix_source *source = &similarity->input.source;
     struct neighbours *found = &similarity->found, nearest;
-    struct neighbours_config config;
-    configure(&config, similarity);
+    const struct neighbours_config config = configure(similarity);
     const size_t places = (size_t)queries->count * config.n;
     neighbours_clear(found);
     free(similarity->scores);
@@ -228,39 +220,38 @@ static enum status diffuse(struct similarity *similarity, const struct diffusion
     return status;
 }
 
-/* rows, or values where they are not NULL. */
-static enum status search_expanded(struct similarity *similarity, const uint64_t *rows,
-                                   const float *values, uint32_t count, struct error *err)
+static enum status search_expanded(struct similarity *similarity, const struct queries *queries,
+                                   struct error *err)
 {
     const struct matrix_source *source = &similarity->input.source;
     const uint32_t n = similarity->config->expand;
-    const size_t bytes = (size_t)count * source->dimension * sizeof(float);
+    const size_t bytes = (size_t)queries->count * source->dimension * sizeof(float);
     struct neighbours nearest, own = {0};
-    struct neighbours_config config, euclidean;
+    struct neighbours_config config = configure(similarity), euclidean = config;
     struct expansion expanded = {0};
-    float *queries = NULL;
-    configure(&config, similarity);
-    euclidean = config;
+    struct queries wanted = *queries;
+    struct matrix_source values;
+    float *means = NULL;
+    struct matrix_memory memory;
     euclidean.metric = METRIC_EUCLIDEAN;
     config.n = n;
     neighbours_clear(&similarity->found);
     enum status status = diffusing_nearest(&nearest, source, &similarity->input, n, &config, err);
     if (status == STATUS_OK)
         status = expansion_open(&expanded, source, &nearest, n, &config, err);
-    if (status == STATUS_OK && values) {
-        queries = malloc(bytes);
-        status = queries ? neighbours_of_values(&own, source, values, count, &config, err)
-                         : error_memory(err, bytes, "queries");
+    if (status == STATUS_OK && !queries->rows) {
+        means = malloc(bytes);
+        status = means ? neighbours_find(&own, source, queries, &config, err)
+                       : error_memory(err, bytes, "queries");
         if (status == STATUS_OK)
-            status = expansion_of_values(queries, &expanded, values, count, &own, err);
-        if (status == STATUS_OK)
-            status = neighbours_of_values(&similarity->found, &expanded.source, queries, count,
-                                          &euclidean, err);
-    } else if (status == STATUS_OK) {
-        status =
-            neighbours_of_rows(&similarity->found, &expanded.source, rows, count, &euclidean, err);
+            status = expansion_of_values(means, &expanded, queries, &own, err);
+        memory = (struct matrix_memory){means, source->dimension};
+        matrix_memory_source(&values, &memory, queries->count);
+        wanted = (struct queries){.values = &values, .count = queries->count};
     }
-    free(queries);
+    if (status == STATUS_OK)
+        status = neighbours_find(&similarity->found, &expanded.source, &wanted, &euclidean, err);
+    free(means);
     neighbours_clear(&own);
     expansion_close(&expanded);
     neighbours_clear(&nearest);
@@ -268,55 +259,50 @@ static enum status search_expanded(struct similarity *similarity, const uint64_t
 }
 
 /* Diffusion and expansion know the rows that can be compared, by their numbers among these. */
-static enum status search_graph(struct similarity *similarity, const uint64_t *rows,
-                                const float *values, uint32_t count, struct error *err)
+static enum status search_graph(struct similarity *similarity, const struct queries *queries,
+                                struct error *err)
 {
     const struct comparable *comparable = &similarity->input.comparable;
     struct neighbours *found = &similarity->found;
-    uint64_t *places = calloc(count, sizeof *places);
-    enum status status = places ? STATUS_OK : error_memory(err, count * sizeof *places, "rows");
+    struct queries wanted = *queries;
+    const uint64_t *rows = queries->rows;
+    uint64_t *places = calloc(queries->count, sizeof *places);
+    enum status status =
+        places ? STATUS_OK : error_memory(err, queries->count * sizeof *places, "rows");
     if (status == STATUS_OK)
         status = matrix_input_compare(&similarity->input, similarity->metric, true, NULL, err);
-    for (uint32_t i = 0; rows && i < count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; rows && i < queries->count && status == STATUS_OK; i++) {
         places[i] = comparable->row ? comparable_find(comparable, rows[i]) : rows[i];
         if (places[i] == similarity->input.source.rows)
             status =
                 error_set(err, STATUS_FAILED, "row %llu has no values of %s that can be compared",
                           (unsigned long long)rows[i], similarity->input.about.name);
     }
-    const struct diffusion_queries queries = {rows ? places : NULL, values, count};
+    wanted.rows = rows ? places : NULL;
     if (status == STATUS_OK)
-        status = similarity->config->diffuse
-                     ? diffuse(similarity, &queries, err)
-                     : search_expanded(similarity, queries.rows, values, count, err);
-    for (size_t i = 0; comparable->row && status == STATUS_OK && i < (size_t)count * found->n; i++)
+        status = similarity->config->diffuse ? diffuse(similarity, &wanted, err)
+                                             : search_expanded(similarity, &wanted, err);
+    for (size_t i = 0;
+         comparable->row && status == STATUS_OK && i < (size_t)queries->count * found->n; i++)
         if (found->rows[i] >= 0)
             found->rows[i] = (int64_t)comparable->row[found->rows[i]];
     free(places);
     return status;
 }
 
-/* `rows`, or else `values`. */
-static enum status search(struct similarity *similarity, const uint64_t *rows, const float *values,
-                          uint32_t count, struct error *err)
+enum status similarity_find(struct similarity *similarity, const struct queries *queries,
+                            struct error *err)
 {
     const struct comparable *comparable = &similarity->input.comparable;
-    const struct matrix_source *source = &similarity->input.source;
     struct neighbours *found = &similarity->found;
-    struct neighbours_config config;
+    const struct neighbours_config config = configure(similarity);
     struct error why = ERROR_INIT;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; values && i < count; i++)
-        if (matrix_is_blank(&similarity->input.rows, values + (size_t)i * source->dimension))
-            return error_set(err, STATUS_FAILED, "it has no values of %s that can be compared",
-                             similarity->input.about.name);
     if (similarity->config->diffuse || similarity->config->expand)
-        return search_graph(similarity, rows, values, count, err);
-    configure(&config, similarity);
+        return search_graph(similarity, queries, err);
     neighbours_clear(found);
     if (!comparable->row) {
-        status = rows ? neighbours_of_rows(found, source, rows, count, &config, &why)
-                      : neighbours_of_values(found, source, values, count, &config, &why);
+        const enum status status =
+            neighbours_find(found, &similarity->input.source, queries, &config, &why);
         if (status == STATUS_OK)
             return STATUS_OK;
         /* Rows that cannot be compared may be the reason. */
@@ -328,20 +314,7 @@ static enum status search(struct similarity *similarity, const uint64_t *rows, c
             return status;
         }
     }
-    return rows ? comparable_of_rows(found, comparable, rows, count, &config, err)
-                : comparable_of_values(found, comparable, values, count, &config, err);
-}
-
-enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
-                               struct error *err)
-{
-    return search(similarity, rows, NULL, count, err);
-}
-
-enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
-                                 struct error *err)
-{
-    return search(similarity, NULL, values, count, err);
+    return comparable_find_neighbours(found, comparable, queries, &config, err);
 }
 
 static enum status search_all(struct similarity *similarity, struct error *err)
@@ -349,8 +322,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     const struct clustering_machine *machine = &similarity->config->machine;
     const struct comparable *comparable = &similarity->input.comparable;
     struct clustering_contexts contexts = {.count = 0};
-    struct neighbours_config config;
-    configure(&config, similarity);
+    struct neighbours_config config = configure(similarity);
     enum status status =
         matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err);
     if (status == STATUS_OK)
@@ -360,9 +332,10 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     config.devices = (struct cluster_devices){contexts.context, contexts.count};
     snprintf(similarity->device, sizeof similarity->device, "%s", contexts.names);
     neighbours_clear(&similarity->found);
-    status = comparable->row
-                 ? comparable_of_all(&similarity->found, comparable, &config, err)
-                 : neighbours_of_all(&similarity->found, &similarity->input.source, &config, err);
+    status =
+        comparable->row
+            ? comparable_find_neighbours(&similarity->found, comparable, NULL, &config, err)
+            : neighbours_find(&similarity->found, &similarity->input.source, NULL, &config, err);
     clustering_contexts_close(&contexts);
     return status;
 }

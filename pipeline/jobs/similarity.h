@@ -42,11 +42,9 @@ void similarity_close(struct similarity *similarity);
 enum status similarity_locate(uint64_t *rows, struct error *failed, struct similarity *similarity,
                               const char *const *names, unsigned count, struct error *err);
 
-/* Search for rows of the file, or for `count` rows of values of the feature. */
-enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
-                               struct error *err);
-enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
-                                 struct error *err);
+/* Finds the neighbours of rows of the file, or of values of the feature that can be compared. */
+enum status similarity_find(struct similarity *similarity, const struct queries *queries,
+                            struct error *err);
 
 /* Finds neighbours of every row and stores them. */
 enum status similarity_store(struct similarity *similarity, struct error *err);

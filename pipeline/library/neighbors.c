@@ -32,22 +32,16 @@ static enum status search(int64_t *neighbors, double *distances, struct library 
         return error_set(err, rows.source.rows ? STATUS_USAGE : STATUS_FAILED,
                          "n is %u, but there are %llu rows that can be neighbours", n,
                          (unsigned long long)others);
-    const struct neighbours_config config = {
-        .metric = (enum cluster_metric)metric,
-        .n = n,
-        .threads = machine->threads,
-        .memory = machine->memory,
-        .device_memory = machine->device_memory,
-        .devices = {library->contexts.context, library->contexts.count},
-        .stop = machine->stop,
-        .phase = machine->progress.phase,
-        .progress_context = machine->progress.context};
+    struct neighbours_config config = clustering_search(machine, (enum cluster_metric)metric, n);
+    config.devices = (struct cluster_devices){library->contexts.context, library->contexts.count};
     for (uint64_t done = 0; done < of->rows;) {
         struct neighbours found;
-        const uint32_t part = part_of(of->rows - done, library, of->dimension, n);
-        if ((given_queries
-                 ? neighbours_of_queries(&found, &rows.source, of, done, part, &config, err)
-                 : neighbours_of_all(&found, of, &config, err)) != STATUS_OK)
+        const struct queries wanted = {.values = of,
+                                       .first = done,
+                                       .count =
+                                           part_of(of->rows - done, library, of->dimension, n)};
+        if (neighbours_find(&found, &rows.source, given_queries ? &wanted : NULL, &config, err) !=
+            STATUS_OK)
             return err->status;
         const size_t places = (size_t)found.queries * n;
         if (neighbors)

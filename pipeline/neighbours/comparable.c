@@ -1,5 +1,6 @@
 /* comparable.c: a matrix of the comparable rows, and results with the numbers of all rows. */
 #include "neighbours/comparable.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
@@ -134,53 +135,38 @@ static enum status spread(struct neighbours *found, const struct comparable *com
     return STATUS_OK;
 }
 
-enum status comparable_of_all(struct neighbours *out, const struct comparable *comparable,
-                              const struct neighbours_config *config, struct error *err)
+enum status comparable_find_neighbours(struct neighbours *out, const struct comparable *comparable,
+                                       const struct queries *queries,
+                                       const struct neighbours_config *config, struct error *err)
 {
     const uint64_t rows = comparable->source.rows;
     struct neighbours_config search = *config;
-    enum status status = STATUS_OK;
+    struct queries some = {.count = (uint32_t)(rows > 1)};
+    const uint64_t *to = queries ? NULL : comparable->row;
+    struct held held = {0};
     *out = (struct neighbours){0};
-    if (rows > 1) {
-        search.n = (uint32_t)min_u64(config->n, rows - 1);
-        status = neighbours_of_all(out, &comparable->source, &search, err);
+    if (queries)
+        some = *queries;
+    else
+        search.n = (uint32_t)min_u64(config->n, rows > 1 ? rows - 1 : 1);
+    if (some.rows) {
+        uint64_t *places = held_array(&held, queries->count, sizeof *places);
+        uint64_t *numbers = held_array(&held, queries->count, sizeof *numbers);
+        some.count = 0;
+        for (uint32_t i = 0; !held.failed && i < queries->count; i++) {
+            places[some.count] = comparable_find(comparable, queries->rows[i]);
+            numbers[some.count] = i;
+            some.count += places[some.count] < rows;
+        }
+        some.rows = places;
+        to = numbers;
     }
-    return status == STATUS_OK
-               ? spread(out, comparable, comparable->row, comparable->all->rows, config->n, err)
-               : status;
-}
-
-enum status comparable_of_rows(struct neighbours *out, const struct comparable *comparable,
-                               const uint64_t *rows, uint32_t count,
-                               const struct neighbours_config *config, struct error *err)
-{
-    uint64_t *places = malloc(count * sizeof *places), *to = malloc(count * sizeof *to);
-    enum status status = STATUS_OK;
-    uint32_t some = 0;
-    *out = (struct neighbours){0};
-    if (!places || !to)
-        status = error_memory(err, count * sizeof *places, "rows");
-    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        places[some] = comparable_find(comparable, rows[i]);
-        to[some] = i;
-        some += places[some] < comparable->source.rows;
-    }
-    if (status == STATUS_OK && some > 0)
-        status = neighbours_of_rows(out, &comparable->source, places, some, config, err);
+    enum status status = held_check(&held, "rows", err);
+    if (status == STATUS_OK && some.count > 0 && rows > 0)
+        status = neighbours_find(out, &comparable->source, queries ? &some : NULL, &search, err);
     if (status == STATUS_OK)
-        status = spread(out, comparable, to, count, config->n, err);
-    free(places);
-    free(to);
+        status = spread(out, comparable, to, queries ? queries->count : comparable->all->rows,
+                        config->n, err);
+    held_free(&held);
     return status;
-}
-
-enum status comparable_of_values(struct neighbours *out, const struct comparable *comparable,
-                                 const float *values, uint32_t count,
-                                 const struct neighbours_config *config, struct error *err)
-{
-    *out = (struct neighbours){0};
-    enum status status = STATUS_OK;
-    if (comparable->source.rows > 0)
-        status = neighbours_of_values(out, &comparable->source, values, count, config, err);
-    return status == STATUS_OK ? spread(out, comparable, NULL, count, config->n, err) : status;
 }

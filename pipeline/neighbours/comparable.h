@@ -41,13 +41,9 @@ uint64_t comparable_find(const struct comparable *comparable, uint64_t row);
 void comparable_pick(const struct comparable *comparable, void *values);
 void comparable_spread(const struct comparable *comparable, int32_t *labels, float *distances);
 
-enum status comparable_of_all(struct neighbours *out, const struct comparable *comparable,
-                              const struct neighbours_config *config, struct error *err);
-enum status comparable_of_rows(struct neighbours *out, const struct comparable *comparable,
-                               const uint64_t *rows, uint32_t count,
-                               const struct neighbours_config *config, struct error *err);
-enum status comparable_of_values(struct neighbours *out, const struct comparable *comparable,
-                                 const float *values, uint32_t count,
-                                 const struct neighbours_config *config, struct error *err);
+/* neighbours_find among the rows that can be compared. */
+enum status comparable_find_neighbours(struct neighbours *out, const struct comparable *comparable,
+                                       const struct queries *queries,
+                                       const struct neighbours_config *config, struct error *err);
 
 #endif

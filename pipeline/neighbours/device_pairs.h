@@ -14,7 +14,7 @@
 bool device_pairs_pays(const struct neighbours_config *config);
 
 /* lists: source->rows x config->n, all of which are written. Errors are those of
- * neighbours_of_all. */
+ * neighbours_find. */
 enum status device_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,
                          struct error *err);
 

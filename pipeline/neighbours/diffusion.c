@@ -21,7 +21,7 @@
 #define PARTS_THREAD 4
 
 struct job {
-    const struct diffusion_queries *queries;
+    const struct queries *queries;
     const struct neighbours_config *config;
     struct block_reader *reader;
     distances_function distances;
@@ -101,7 +101,7 @@ static enum status over_rows(struct job *job, void (*part)(void *context, uint64
 
 static bool is_row(const struct job *job)
 {
-    return !job->queries->values;
+    return job->queries->rows;
 }
 
 /* The row itself; for values, their nearest rows in proportion to affinity. */
@@ -182,9 +182,8 @@ static enum status read_queries(struct job *job, struct error *err)
     if (!is_row(job)) {
         const struct transform transform = {job->config->metric, source->dimension, job->stride,
                                             "query"};
-        return transform_rows(&transform, NULL, job->values,
-                              job->queries->values + (size_t)job->first * source->dimension, 0,
-                              job->count, err);
+        return transform_read(&transform, job->queries->values, NULL, job->values,
+                              job->queries->first + job->first, job->count, err);
     }
     for (uint32_t q = 0; q < job->count && status == STATUS_OK; q++)
         status = block_reader_read(job->reader, job->queries->rows[job->first + q], 1,
@@ -237,9 +236,8 @@ static enum status open_job(struct job *job, struct error *err)
 }
 
 enum status diffusion_rank(const struct matrix_source *source, const struct neighbours *nearest,
-                           const struct diffusion_queries *queries,
-                           const struct neighbours_config *config, diffusion_take take,
-                           void *context, struct error *err)
+                           const struct queries *queries, const struct neighbours_config *config,
+                           diffusion_take take, void *context, struct error *err)
 {
     struct block_reader reader;
     struct job job = {.queries = queries,
@@ -306,7 +304,7 @@ enum status diffusion_measure(struct ranking *out, const struct matrix_source *s
     struct held held = {0};
     uint64_t *rows = held_array(&held, source->rows, sizeof *rows);
     struct measured *measured = held_array(&held, source->rows, sizeof *measured);
-    struct diffusion_queries queries = {.rows = rows};
+    struct queries queries = {.rows = rows};
     struct measure measure = {&of, rows, measured};
     if (status == STATUS_OK)
         status = held_check(&held, "rankings", err);

@@ -12,13 +12,6 @@ struct diffused {
     uint32_t row;
 };
 
-/* Queries: rows of the source or, if `values` is set, values in its space. */
-struct diffusion_queries {
-    const uint64_t *rows;
-    const float *values; /* count x source->dimension */
-    uint32_t count;
-};
-
 /* Receives the ranking for a query: all rows except itself. On any thread, once per query. */
 typedef void (*diffusion_take)(void *context, uint32_t query, const struct diffused *order,
                                uint64_t count);
@@ -26,11 +19,10 @@ typedef void (*diffusion_take)(void *context, uint32_t query, const struct diffu
 /* nearest: of all rows of `source` by that metric, at least AFFINITY_NEIGHBOURS each. config: n and
  * devices are ignored; its memory limits distances and rows, not the graph (up to 500 bytes per
  * row) and the scores (about 150 bytes per row and thread). Errors are those of
- * neighbours_of_rows. */
+ * neighbours_find. */
 enum status diffusion_rank(const struct matrix_source *source, const struct neighbours *nearest,
-                           const struct diffusion_queries *queries,
-                           const struct neighbours_config *config, diffusion_take take,
-                           void *context, struct error *err);
+                           const struct queries *queries, const struct neighbours_config *config,
+                           diffusion_take take, void *context, struct error *err);
 
 /* ranking_measure for these rankings. */
 enum status diffusion_measure(struct ranking *out, const struct matrix_source *source,

@@ -72,8 +72,9 @@ void expansion_close(struct expansion *expansion)
     *expansion = (struct expansion){0};
 }
 
-enum status expansion_of_values(float *out, const struct expansion *expansion, const float *values,
-                                uint32_t count, const struct neighbours *nearest, struct error *err)
+enum status expansion_of_values(float *out, const struct expansion *expansion,
+                                const struct queries *queries, const struct neighbours *nearest,
+                                struct error *err)
 {
     const uint32_t dimension = expansion->source.dimension;
     const struct transform transform = {expansion->metric, dimension, expansion->stride, "query"};
@@ -81,8 +82,8 @@ enum status expansion_of_values(float *out, const struct expansion *expansion, c
     float *row = held_array(&held, expansion->stride, sizeof *row);
     double *sum = held_array(&held, dimension, sizeof *sum);
     enum status status = held_check(&held, "a mean", err);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = transform_rows(&transform, NULL, row, values + (size_t)i * dimension, i, 1, err);
+    for (uint32_t i = 0; i < queries->count && status == STATUS_OK; i++) {
+        status = transform_read(&transform, queries->values, NULL, row, queries->first + i, 1, err);
         if (status == STATUS_OK)
             expand(out + (size_t)i * dimension, sum, expansion, row,
                    nearest->rows + (size_t)i * nearest->n);

@@ -15,16 +15,16 @@ struct expansion {
 };
 
 /* nearest: for all rows, at least n each; it must outlive the expansion, which must not move.
- * config: its n and devices are ignored. Errors are those of neighbours_of_rows. Close it even
+ * config: its n and devices are ignored. Errors are those of neighbours_find. Close it even
  * after a failure. */
 enum status expansion_open(struct expansion *out, const struct matrix_source *source,
                            const struct neighbours *nearest, uint32_t n,
                            const struct neighbours_config *config, struct error *err);
 void expansion_close(struct expansion *expansion);
 
-/* The same for `count` rows of values that are not among the rows. nearest: their neighbours. */
-enum status expansion_of_values(float *out, const struct expansion *expansion, const float *values,
-                                uint32_t count, const struct neighbours *nearest,
+/* The same for queries of values. nearest: their neighbours. out: count x dimension. */
+enum status expansion_of_values(float *out, const struct expansion *expansion,
+                                const struct queries *queries, const struct neighbours *nearest,
                                 struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include "neighbours/nearest.h"
 
 /* lists: source->rows x config->n, initialised by nearest_init. Errors are those of
- * neighbours_of_all. */
+ * neighbours_find. */
 enum status host_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,
                        struct error *err);
 

@@ -3,6 +3,7 @@
 #define CLPIPE_NEIGHBOURS_NEIGHBOUR_TYPES_H
 
 #include "kmeans/cluster_types.h"
+#include "matrix/matrix.h"
 
 /* Rows are numbered with 32 bits internally. */
 #define NEIGHBOURS_ROWS_MAX 0xfffffffeu
@@ -24,6 +25,15 @@ struct neighbours_config {
     void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
     const struct neighbours_choice *choice; /* NULL; tests: neighbours/choice.h */
+};
+
+/* What neighbours are searched for: `count` rows of the source, by their numbers, or the rows
+ * [first, first + count) of another matrix of as many columns. */
+struct queries {
+    const uint64_t *rows; /* NULL: those of `values` */
+    const struct matrix_source *values;
+    uint64_t first;
+    uint32_t count;
 };
 
 /* The result; it owns its arrays. */

@@ -52,47 +52,39 @@ static enum status hand_over(struct neighbours *out, const struct nearest *lists
     return STATUS_OK;
 }
 
-/* What is searched for: `count` rows of the source, or as many of `queries` from `first` on. */
-struct wanted {
-    const uint64_t *rows; /* NULL: none of the source */
-    const struct matrix_source *queries;
-    uint64_t first;
-    uint32_t count;
-};
-
-static enum status read_wanted(float *values, uint32_t *own, struct block_reader *reader,
-                               const struct wanted *wanted, struct error *err)
+static enum status read_queries(float *values, uint32_t *own, struct block_reader *reader,
+                                const struct queries *queries, struct error *err)
 {
     const uint64_t rows = reader->source->rows;
     struct transform transform = reader->transform;
     enum status status = STATUS_OK;
     transform.what = "query";
-    if (!wanted->rows)
-        return transform_read(&transform, wanted->queries, reader->workers, values, wanted->first,
-                              wanted->count, err);
-    for (uint32_t i = 0; i < wanted->count && status == STATUS_OK; i++) {
-        if (wanted->rows[i] >= rows)
+    if (!queries->rows)
+        return transform_read(&transform, queries->values, reader->workers, values, queries->first,
+                              queries->count, err);
+    for (uint32_t i = 0; i < queries->count && status == STATUS_OK; i++) {
+        if (queries->rows[i] >= rows)
             return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
-                             (unsigned long long)wanted->rows[i], (unsigned long long)rows - 1);
-        own[i] = (uint32_t)wanted->rows[i];
+                             (unsigned long long)queries->rows[i], (unsigned long long)rows - 1);
+        own[i] = (uint32_t)queries->rows[i];
         status = block_reader_read(reader, own[i], 1, values + (size_t)i * reader->stride, err);
     }
     return status;
 }
 
-static enum status search_wanted(struct nearest *lists, struct neighbours *out,
-                                 struct block_reader *reader, const struct wanted *wanted,
-                                 struct error *err)
+static enum status search_queries(struct nearest *lists, struct neighbours *out,
+                                  struct block_reader *reader, const struct queries *queries,
+                                  struct error *err)
 {
     struct held held = {0};
-    float *values = held_array(&held, (uint64_t)wanted->count * reader->stride, sizeof *values);
-    uint32_t *own = wanted->rows ? held_array(&held, wanted->count, sizeof *own) : NULL;
+    float *values = held_array(&held, (uint64_t)queries->count * reader->stride, sizeof *values);
+    uint32_t *own = queries->rows ? held_array(&held, queries->count, sizeof *own) : NULL;
     enum status status = held_check(&held, "queries", err);
     if (status == STATUS_OK)
-        status = read_wanted(values, own, reader, wanted, err);
+        status = read_queries(values, own, reader, queries, err);
     const int64_t begun = clock_now();
     if (status == STATUS_OK)
-        status = scan_rows(lists, reader, values, own, wanted->count, &out->compared, err);
+        status = scan_rows(lists, reader, values, own, queries->count, &out->compared, err);
     out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
     held_free(&held);
     return status;
@@ -107,14 +99,13 @@ static enum status search_all(struct nearest *lists, struct neighbours *out,
     return host_pairs(lists, out, reader, err);
 }
 
-/* wanted: NULL: all rows. */
-static enum status search(struct neighbours *out, const struct matrix_source *source,
-                          const struct wanted *wanted, const struct neighbours_config *config,
-                          struct error *err)
+enum status neighbours_find(struct neighbours *out, const struct matrix_source *source,
+                            const struct queries *queries, const struct neighbours_config *config,
+                            struct error *err)
 {
     struct block_reader reader;
-    const uint64_t queries = wanted ? wanted->count : source->rows;
-    const size_t bytes = (size_t)queries * config->n * sizeof(struct nearest);
+    const uint64_t count = queries ? queries->count : source->rows;
+    const size_t bytes = (size_t)count * config->n * sizeof(struct nearest);
     *out = (struct neighbours){0};
     if (config->n == 0)
         return error_set(err, STATUS_USAGE, "the number of neighbours must be at least 1");
@@ -126,46 +117,14 @@ static enum status search(struct neighbours *out, const struct matrix_source *so
     if (status == STATUS_OK && !lists)
         status = error_memory(err, bytes, "neighbours");
     if (status == STATUS_OK)
-        status = wanted ? search_wanted(lists, out, &reader, wanted, err)
-                        : search_all(lists, out, &reader, err);
+        status = queries ? search_queries(lists, out, &reader, queries, err)
+                         : search_all(lists, out, &reader, err);
     if (status == STATUS_OK)
-        status = hand_over(out, lists, queries, config->n, reader.workers, err);
+        status = hand_over(out, lists, count, config->n, reader.workers, err);
     free(lists);
     out->seconds_read = reader.seconds;
     block_reader_close(&reader);
     if (status != STATUS_OK)
         neighbours_clear(out);
     return status;
-}
-
-enum status neighbours_of_all(struct neighbours *out, const struct matrix_source *source,
-                              const struct neighbours_config *config, struct error *err)
-{
-    return search(out, source, NULL, config, err);
-}
-
-enum status neighbours_of_rows(struct neighbours *out, const struct matrix_source *source,
-                               const uint64_t *rows, uint32_t count,
-                               const struct neighbours_config *config, struct error *err)
-{
-    return search(out, source, &(struct wanted){.rows = rows, .count = count}, config, err);
-}
-
-enum status neighbours_of_queries(struct neighbours *out, const struct matrix_source *source,
-                                  const struct matrix_source *queries, uint64_t first,
-                                  uint32_t count, const struct neighbours_config *config,
-                                  struct error *err)
-{
-    return search(out, source, &(struct wanted){.queries = queries, .first = first, .count = count},
-                  config, err);
-}
-
-enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
-                                 const float *values, uint32_t count,
-                                 const struct neighbours_config *config, struct error *err)
-{
-    struct matrix_memory memory = {values, source->dimension};
-    struct matrix_source queries;
-    matrix_memory_source(&queries, &memory, count);
-    return neighbours_of_queries(out, source, &queries, 0, count, config, err);
 }

@@ -9,27 +9,12 @@
 
 #include "neighbours/neighbour_types.h"
 
-/* Finds the neighbours of every row of `source`. STATUS_FAILED: a row contains NaN or an infinity
- * or is undefined in the metric (the message names it), out of memory; STATUS_INTERRUPTED: a stop
- * was requested. An error yields no result. */
-enum status neighbours_of_all(struct neighbours *out, const struct matrix_source *source,
-                              const struct neighbours_config *config, struct error *err);
-
-/* The same for `count` rows of `source`. */
-enum status neighbours_of_rows(struct neighbours *out, const struct matrix_source *source,
-                               const uint64_t *rows, uint32_t count,
-                               const struct neighbours_config *config, struct error *err);
-
-/* The same for `count` rows of source->dimension values, in its space but not among its rows. */
-enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
-                                 const float *values, uint32_t count,
-                                 const struct neighbours_config *config, struct error *err);
-
-/* The same for `count` rows of `queries` from `first` on, a matrix of as many columns. */
-enum status neighbours_of_queries(struct neighbours *out, const struct matrix_source *source,
-                                  const struct matrix_source *queries, uint64_t first,
-                                  uint32_t count, const struct neighbours_config *config,
-                                  struct error *err);
+/* Finds the neighbours of the queries, or, if they are NULL, of every row of `source`. STATUS_USAGE: a query is no
+ * row of it; STATUS_FAILED: a row contains NaN or an infinity or is undefined in the metric (the message names
+ * it), out of memory; STATUS_INTERRUPTED: a stop was requested. An error yields no result. */
+enum status neighbours_find(struct neighbours *out, const struct matrix_source *source,
+                            const struct queries *queries, const struct neighbours_config *config,
+                            struct error *err);
 
 /* Frees a result's arrays and zeroes it. */
 void neighbours_clear(struct neighbours *neighbours);

@@ -10,7 +10,7 @@
 #include "neighbours/rank_measures.h"
 
 /* classes: one per row of `source`, below class_count or RANKING_NO_CLASS. config: n and devices
- * are ignored. Errors are those of neighbours_of_all. */
+ * are ignored. Errors are those of neighbours_find. */
 enum status ranking_measure(struct ranking *out, const struct matrix_source *source,
                             const uint32_t *classes, uint32_t class_count,
                             const struct neighbours_config *config, struct error *err);

@@ -93,7 +93,7 @@ static enum status search_comparable(struct similar *similar, const struct compa
         return error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
                          similar->pages->similar_feature);
     search->n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1);
-    return comparable_of_all(&similar->found, comparable, search, err);
+    return comparable_find_neighbours(&similar->found, comparable, NULL, search, err);
 }
 
 static enum status find_neighbours(struct similar *similar, struct error *err)

@@ -87,7 +87,7 @@ static inline void check_all(const struct matrix_source *source,
     struct neighbours got;
     uint32_t stride;
     float *rows = transformed(source, config->metric, &stride);
-    if (neighbours_of_all(&got, source, config, &err) != STATUS_OK)
+    if (neighbours_find(&got, source, NULL, config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     assert_int_equal(got.queries, source->rows);
     assert_int_equal(got.n, config->n);

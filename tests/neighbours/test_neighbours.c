@@ -60,17 +60,23 @@ static void queries(void **unused)
         .n = 9, .metric = METRIC_HELLINGER, .threads = 3, .memory = 16 << 10};
     float *rows = transformed(&source, config.metric, &stride);
     const uint64_t wanted[] = {149, 0, 70, 70, 3, 12, 99};
-    assert_int_equal(neighbours_of_rows(&got, &source, wanted, 7, &config, &err), STATUS_OK);
+    assert_int_equal(neighbours_find(&got, &source, &(struct queries){.rows = wanted, .count = 7},
+                                     &config, &err),
+                     STATUS_OK);
     for (uint64_t i = 0; i < 7; i++)
         check_row(&got, i, rows + wanted[i] * stride, (int64_t)wanted[i], rows, 150, stride);
     neighbours_clear(&got);
-    assert_int_equal(neighbours_of_values(&got, &source, matrix.values + 40, 2, &config, &err),
+    assert_int_equal(neighbours_find(&got, &source,
+                                     &(struct queries){.values = &source, .first = 2, .count = 2},
+                                     &config, &err),
                      STATUS_OK);
     for (uint64_t i = 0; i < 2; i++)
         check_row(&got, i, rows + (2 + i) * stride, -1, rows, 150, stride);
     neighbours_clear(&got);
     const uint64_t beyond = 150;
-    assert_int_equal(neighbours_of_rows(&got, &source, &beyond, 1, &config, &err), STATUS_USAGE);
+    assert_int_equal(neighbours_find(&got, &source, &(struct queries){.rows = &beyond, .count = 1},
+                                     &config, &err),
+                     STATUS_USAGE);
     assert_non_null(strstr(err.sentence, "no row 150"));
     free(rows);
     free(matrix.values);
@@ -85,23 +91,23 @@ static void refusals(void **unused)
     struct neighbours_config config = {.n = 2, .threads = 1, .memory = 1 << 20};
     struct error err = ERROR_INIT;
     matrix.values[17 * 8 + 3] = NAN;
-    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_FAILED);
+    assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "row 17"));
     assert_null(got.rows);
     matrix.values[17 * 8 + 3] = 0;
     memset(matrix.values + 9 * 8, 0, 8 * sizeof(float));
     memset(matrix.values, 0, 8 * sizeof(float));
     config.metric = METRIC_COSINE;
-    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_FAILED);
+    assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "row 0"));
     config.metric = METRIC_EUCLIDEAN;
     config.n = 0;
-    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_USAGE);
+    assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_USAGE);
     struct stop stop = {0};
     config.n = 2;
     config.stop = &stop;
     stop_request(&stop, STOP_SIGNAL);
-    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_INTERRUPTED);
+    assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_INTERRUPTED);
     free(matrix.values);
 }
 
@@ -118,7 +124,7 @@ static void read_by_all(void **unused)
     check_all(&source, &config);
     matrix.values[701 * 64 + 3] = NAN;
     matrix.values[1301 * 64 + 3] = NAN;
-    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_FAILED);
+    assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "row 701"));
     free(matrix.values);
 }
