@@ -47,8 +47,6 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
                           path_for_message(shown, sizeof shown, result->path), feature,
                           (long long)out->rows[i], (unsigned long long)graph.rows);
     }
-    if (status != STATUS_OK)
-        neighbours_clear(out);
 out:
     held_free(&held);
     graph_close(&graph);

@@ -7,7 +7,7 @@
 #include "neighbours/neighbours.h"
 
 /* The neighbours that the file has of exactly these rows of a feature, at least n each. STATUS_END: it has
- * none. */
+ * none. Clear *out in any case. */
 enum status stored_neighbours(struct neighbours *out, const struct matrix_source *rows,
                               enum cluster_metric metric, uint32_t n, struct result *result,
                               const char *feature, struct error *err);

@@ -64,16 +64,16 @@ static bool find_filters(struct raw_chunks *c, const struct raw *raw, hid_t list
     if (count < 0 || count > MOST_FILTERS)
         return false;
     for (int i = 0; i < count; i++) {
-        unsigned value[4] = {0};
-        size_t values = 4;
+        unsigned value = 0;
+        size_t values = 1;
         const H5Z_filter_t id =
-            H5Pget_filter2(list, (unsigned)i, &flags, &values, value, 0, NULL, NULL);
+            H5Pget_filter2(list, (unsigned)i, &flags, &values, &value, 0, NULL, NULL);
         if (id != H5Z_FILTER_SHUFFLE && id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_FLETCHER32)
             return false;
         for (unsigned j = 0; j < c->filters; j++)
             if (c->filter[j] == id)
                 return false;
-        if (id == H5Z_FILTER_SHUFFLE && value[0] != raw->element)
+        if (id == H5Z_FILTER_SHUFFLE && value != raw->element)
             return false;
         c->filter[c->filters++] = id;
     }

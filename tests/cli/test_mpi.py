@@ -459,6 +459,32 @@ def test_ingest_merges(mpirun, collection, tmp_path, ranks):
     assert digest(tmp_path / "all.h5") == whole
 
 
+@pytest.mark.variations
+def test_counts_are_sums(mpirun, mixed, tmp_path):
+    """Those of one process, at first and where all files are compared with what is known of them."""
+    def told(command, output):
+        command("ingest", "t", *INGEST, "-o", output, "--json", f"{output}.json")
+        report = json.loads((tmp_path / f"{output}.json").read_text())
+        return {key: value for key, value in report.items()
+                if key.startswith(("images_", "files_", "pixels", "bytes_read", "jpeg")) and "second" not in key}
+
+    def both(*more):
+        counts = told(lambda *args: mpirun(2, *args, *more, "--shard", "mpi", cwd=tmp_path, code=1), "all.h5")
+        assert counts == told(lambda *args: run_clpipe(*args, *more, cwd=tmp_path), "one.h5")
+        return counts
+
+    shutil.copytree(mixed, tmp_path / "t")
+    first = both()
+    assert (first["images_ok"], first["images_failed"], first["files_not_images"]) == (13, 4, 1)
+    pictures = sorted(path for path in (tmp_path / "t").rglob("*.*g") if path.parent.name != "bad")
+    for path in pictures[0], pictures[-1]:
+        before = path.stat()
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = both("--checksum")
+    assert (second["files_compared"], second["files_differ"]) == (13, 2)
+
+
 @pytest.mark.deep
 def test_ingest_protects_the_output(mpirun, photos, tmp_path):
     """Neither another result, nor a file of others, nor clusters are overwritten; one line says why."""
