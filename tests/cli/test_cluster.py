@@ -319,6 +319,19 @@ def test_a_row_that_is_alone_is_not_taken_for_an_empty_cluster(tmp_path):
     assert arrays["labels"].tolist() == [2, 0, 0, 1]
 
 
+@pytest.mark.parametrize("scale", [1e12, 1e17, 1e25, 1e37])
+def test_centroids_far_from_the_rows(tmp_path, scale):
+    """What is computed in float32 neither overflows nor is trusted; rows are with their nearest centroids."""
+    random = numpy.random.default_rng(5)
+    rows, initial = random.normal(size=(600, 12)), scale * random.normal(size=(16, 12))
+    numpy.save(tmp_path / "rows.npy", rows.astype("f4"))
+    numpy.save(tmp_path / "initial.npy", initial.astype("f4"))
+    cluster("rows.npy", "-k", 16, "--init", "initial.npy", "--max-iter", 1, "-o", "r.h5", cwd=tmp_path)
+    arrays, _ = stored(tmp_path / "r.h5")
+    distances = distances_to(rows.astype("f4").astype(float), arrays["centroids"])
+    assert numpy.array_equal(arrays["labels"], distances.argmin(1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-2, 0.2])
 def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
