@@ -42,7 +42,7 @@ static double kept(const struct neighbours *wanted, float *xy, unsigned threads,
         .metric = METRIC_EUCLIDEAN, .n = KEPT, .threads = threads, .memory = MEMORY};
     struct neighbours found;
     uint64_t same = 0;
-    if (neighbours_of_all(&found, &source, &config, err) != STATUS_OK)
+    if (neighbours_find(&found, &source, NULL, &config, err) != STATUS_OK)
         return -1;
     for (uint64_t i = 0; i < found.queries; i++)
         for (unsigned a = 0; a < KEPT; a++)
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
                                              .threads = threads,
                                              .memory = MEMORY};
     int64_t begun = clock_now();
-    if (neighbours_of_all(&found, &file, &search, &err) != STATUS_OK)
+    if (neighbours_find(&found, &file, NULL, &search, &err) != STATUS_OK)
         return fail(&err);
     const double searched = clock_seconds_since(begun);
     float *initial = malloc(2 * file.rows * sizeof *initial);

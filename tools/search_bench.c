@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < atoi(argv[3]); round++) {
         struct neighbours found;
         const int64_t begun = clock_now();
-        if (neighbours_of_all(&found, &source, &config, &err) != STATUS_OK)
+        if (neighbours_find(&found, &source, NULL, &config, &err) != STATUS_OK)
             return fail(&err);
         const size_t count = (size_t)found.queries * found.n;
         float *squared = malloc(count * sizeof *squared);
