@@ -14,6 +14,9 @@
 
 /* Slots allocated before decoding starts; pinning memory takes longer than filling it. */
 #define SLOTS_FIRST 2u
+/* Callers that could add less than this part of the devices' rate should rather be ready to fill the
+ * next slot. */
+#define WORTH_DOING 0.25
 
 #include <pthread.h>
 #include <stdio.h>
@@ -115,12 +118,21 @@ static void size_for(struct staging_part *part, struct sized *sized, struct lane
     *sized = (struct sized){lane, bytes, wants};
 }
 
+/* Would the callers' other work add much to that of the devices? With the lock held. */
+static bool is_worth_doing(const struct staging *staging, const struct staging_else *otherwise)
+{
+    double rate = 0;
+    for (unsigned i = 0; i < staging->lane_count; i++)
+        rate += staging->lane[i].failed ? 0 : staging->lane[i].rate;
+    return otherwise->rate >= WORTH_DOING * rate;
+}
+
 /* Waits until there may be space; false: the caller should use the time otherwise. With the lock
  * held. */
 static bool wait_for_room(struct staging *staging, const struct lane *lane,
                           struct staging_else *otherwise, int64_t *deadline)
 {
-    if (!otherwise) {
+    if (!otherwise || !is_worth_doing(staging, otherwise)) {
         pthread_cond_wait(&staging->room, &staging->lock);
         return true;
     }

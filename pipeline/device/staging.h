@@ -65,6 +65,8 @@ bool staging_takes(const struct staging *staging, enum payload payload);
 
 /* For callers that can do other work while all slots are full. */
 struct staging_else {
+    double rate;      /* bytes of pixels per second that all callers would process meanwhile; if the
+                       * devices process many times as much, acquire waits nevertheless */
     int64_t patience; /* nanoseconds: if slots usually become free sooner, acquire waits
                        * nevertheless, at most twice as long */
     bool full;        /* result: all slots are full */

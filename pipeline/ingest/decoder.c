@@ -177,8 +177,10 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     struct staging_part part;
     const unsigned count = window ? 0 : offer_coded(coded, strips, &pixels);
     const bool spare = !window && part_is_whole(&pixels) && spare_memory(strips) > 0;
-    struct staging_else other = {.patience = (int64_t)(strips->decoder->pixel_ns *
-                                                       (double)info->out_width * info->out_height)};
+    const double pixel_ns = strips->decoder->pixel_ns;
+    struct staging_else other = {
+        .rate = 3e9 / pixel_ns * strips->decoder->decoders->config.job->config->threads,
+        .patience = (int64_t)(pixel_ns * (double)info->out_width * info->out_height)};
     int64_t start = clock_now();
     if (!staging_acquire(staging, &part, &pixels, coded, count, spare ? &other : NULL)) {
         strips->decoder->waits.blocked += clock_seconds_since(start);

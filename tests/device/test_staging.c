@@ -8,9 +8,11 @@
 #include "device/staging.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PICTURES 30u
 #define WORDS    64u
@@ -211,7 +213,42 @@ static void test_plain_blurred_and_scaled(void **state)
     check_plan(true, 2);
 }
 
-/* A thread that does not want to wait is told that slots are full, and gets room once there is some. */
+static unsigned fill_slots(struct staging_part held[16], struct staging *staging)
+{
+    const struct part_shape pixels = {
+        .width = 500, .height = 300, .orientation = 1, .rect = {0, 0, 500, 300}};
+    struct staging_else other = {.rate = 1e30};
+    unsigned count = 0;
+    while (staging_acquire(staging, &held[count], &pixels, NULL, 0, &other)) {
+        assert_false(other.full);
+        assert_true(part_is_whole(&held[count].shape) && count < 15);
+        memset(held[count].bytes, 0, held[count].shape.bytes);
+        count++;
+    }
+    assert_true(other.full);
+    return count;
+}
+
+struct caller {
+    struct staging *staging;
+    struct staging_part part;
+    atomic_bool done;
+};
+
+static void *call_main(void *argument)
+{
+    struct caller *caller = argument;
+    const struct part_shape pixels = {
+        .width = 8, .height = 8, .orientation = 1, .rect = {0, 0, 8, 8}};
+    struct staging_else other = {.rate = 1};
+    assert_true(staging_acquire(caller->staging, &caller->part, &pixels, NULL, 0, &other));
+    assert_false(other.full);
+    caller->done = true;
+    return NULL;
+}
+
+/* A thread that does not want to wait is told that slots are full, and gets room once there is some.
+ * One that could add little to the device's rate waits. */
 static void test_full_slots(void **state)
 {
     (void)state;
@@ -220,12 +257,11 @@ static void test_full_slots(void **state)
     struct staging *staging;
     static struct images images;
     static struct staging_part held[16];
+    struct picture picture = {.parts = 0};
+    pthread_t thread;
     const unsigned chosen = 0;
-    const struct part_shape pixels = {
-        .width = 500, .height = 300, .orientation = 1, .rect = {0, 0, 500, 300}};
-    unsigned count = 0;
-    struct staging_else other = {0};
     make_plan(&images, false);
+    pthread_mutex_init(&picture.lock, NULL);
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
     const struct staging_config config = {.devices = &devices,
                                           .chosen = &chosen,
@@ -237,21 +273,30 @@ static void test_full_slots(void **state)
                                           .deliver = add_values,
                                           .failed = fail_device};
     assert_int_equal(staging_open(&staging, &config, &err), STATUS_OK);
-    while (staging_acquire(staging, &held[count], &pixels, NULL, 0, &other)) {
-        assert_false(other.full);
-        assert_true(part_is_whole(&held[count].shape) && count < 15);
-        count++;
+    for (unsigned round = 0; round < 3; round++) { /* afterwards the device's rate is known */
+        assert_int_equal(fill_slots(held, staging),
+                         4); /* of 450,000 bytes, in two slots of a MiB */
+        for (unsigned i = 0; i < 4; i++)
+            staging_submit(staging, &held[i], &picture);
+        staging_settle(staging);
     }
-    assert_true(other.full);
-    assert_int_equal(count, 4); /* of 450,000 bytes, in two slots of a MiB */
-    for (unsigned i = 0; i < count; i++)
+    assert_int_equal(fill_slots(held, staging), 4);
+    struct caller caller = {.staging = staging};
+    assert_int_equal(pthread_create(&thread, NULL, call_main, &caller), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    assert_false(caller.done);
+    for (unsigned i = 0; i < 4; i++)
         staging_cancel(staging, &held[i]);
-    assert_true(staging_acquire(staging, &held[0], &pixels, NULL, 0, NULL));
-    staging_cancel(staging, &held[0]);
+    pthread_join(thread, NULL);
+    assert_true(caller.done);
+    staging_cancel(staging, &caller.part);
     staging_abort(staging);
+    const struct part_shape pixels = caller.part.shape;
+    struct staging_else other = {.rate = 1};
     assert_false(staging_acquire(staging, &held[0], &pixels, NULL, 0, &other));
     assert_false(other.full);
     staging_close(&staging);
+    pthread_mutex_destroy(&picture.lock);
     ocl_devices_close(&devices);
 }
 
