@@ -23,8 +23,8 @@
  * up. */
 #define MOMENT_NS 50000
 /* Decode threads per store thread; limit. */
-#define DECODERS_EACH 4u
-#define THREADS_MOST  8u
+#define DECODERS_EACH 2u
+#define THREADS_MOST  16u
 
 struct recorder {
     struct ingest_job *job;
