@@ -1,6 +1,7 @@
 /* around.c: luma, gradients and their directions. */
 #include "features/around.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y)
@@ -10,11 +11,11 @@ int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y)
 
 uint32_t whole_root(uint64_t value)
 {
-    uint64_t root = 0;
-    for (uint64_t bit = (uint64_t)1 << 31; bit > 0; bit >>= 1)
-        if ((root + bit) * (root + bit) <= value)
-            root += bit;
-    return (uint32_t)root;
+    /* The double is the root rounded; from 2^52 on it can be one too large or too small. */
+    uint64_t root = (uint64_t)sqrt((double)value);
+    if (root > UINT32_MAX || root * root > value)
+        root--;
+    return (uint32_t)(root + (root < UINT32_MAX && (root + 1) * (root + 1) <= value));
 }
 
 void around_difference(int *gx, int *gy, const uint8_t *pixel, size_t stride)

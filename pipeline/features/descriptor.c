@@ -117,16 +117,24 @@ struct gradient {
 
 static struct gradient split_gradient(int32_t dx, int32_t dy)
 {
+    static const uint8_t slant[2][2] = {{1, 7}, {3, 5}};
+    const uint32_t back = dx < 0, up = dy < 0;
     const int32_t across = abs(dx), down = abs(dy);
     const int32_t more = across > down ? across : down, less = across > down ? down : across;
     const int32_t diagonal = 181 * less >> 7; /* multiplied by sqrt(2) */
     return (struct gradient){
-        .straight = across >= down ? (dx >= 0 ? 0 : 4) : (dy >= 0 ? 2 : 6),
-        .slant = dx >= 0 ? (dy >= 0 ? 1 : 7) : (dy >= 0 ? 3 : 5),
+        .straight = across >= down ? 4 * back : 2 + 4 * up,
+        .slant = slant[back][up],
         .along = {(uint32_t)(more - less), (uint32_t)(diagonal > 255 ? 255 : diagonal)}};
 }
 
 #define BIN_MOST 12
+
+/* The index from 0 to count - 1 that is nearest to `at`. */
+static uint32_t clamp(int32_t at, int32_t count)
+{
+    return at < 0 ? 0 : (uint32_t)(at < count ? at : count - 1);
+}
 
 /* The 128 sums of a channel. Centres of cells are `bin` pixels apart; weights fall linearly to 0 at
  * the neighbouring centres. */
@@ -137,37 +145,35 @@ static void sum_cells(uint32_t sums[128], const struct descriptor_picture *pictu
      * - bin + i, y - bin + j), clamped to the image. */
     int16_t value[5 * BIN_MOST + 1][5 * BIN_MOST + 1];
     const int32_t width = (int32_t)picture->width, height = (int32_t)picture->height;
-    const int32_t size = 5 * bin + 1;
+    const int32_t size = 5 * bin + 1, left = x - bin, top = y - bin;
+    uint32_t column[5 * BIN_MOST + 1];
+    for (int32_t i = 0; i < size; i++)
+        column[i] = clamp(left + i, width);
     for (int32_t j = 0; j < size; j++) {
-        for (int32_t i = 0; i < size; i++) {
-            const int32_t u = x - bin + i, v = y - bin + j;
-            value[j][i] = (int16_t)channel(pixel(picture,
-                                                 (uint32_t)(u < 0       ? 0
-                                                            : u < width ? u
-                                                                        : width - 1),
-                                                 (uint32_t)(v < 0        ? 0
-                                                            : v < height ? v
-                                                                         : height - 1)),
-                                           c);
-        }
+        const uint32_t v = clamp(top + j, height);
+        for (int32_t i = 0; i < size; i++)
+            value[j][i] = (int16_t)channel(pixel(picture, column[i], v), c);
     }
     memset(sums, 0, 128 * sizeof *sums);
+    const int32_t first = left < 0 ? -left : 1, end = left + size > width ? width - left : size - 1;
     for (int32_t j = 1; j < size - 1; j++) {
-        if (y - bin + j < 0 || y - bin + j >= height)
+        if (top + j < 0 || top + j >= height)
             continue;
         uint32_t row[6][8] = {{0}}; /* columns -1 to 4 of cells; 0 to 3 are used */
-        for (int32_t i = 1; i < size - 1; i++) {
-            if (x - bin + i < 0 || x - bin + i >= width)
-                continue;
+        uint32_t cell = (uint32_t)first / (uint32_t)bin, far = (uint32_t)first % (uint32_t)bin;
+        for (int32_t i = first; i < end; i++) {
             const struct gradient gradient = split_gradient(value[j][i + 1] - value[j][i - 1],
                                                             value[j + 1][i] - value[j - 1][i]);
             /* Distance from the centre to the left; the rest is to the right. */
-            const uint32_t far = (uint32_t)(i % bin), near = (uint32_t)bin - far;
-            uint32_t *left = row[i / bin], *right = row[i / bin + 1];
-            left[gradient.straight] += near * gradient.along[0];
-            left[gradient.slant] += near * gradient.along[1];
-            right[gradient.straight] += far * gradient.along[0];
-            right[gradient.slant] += far * gradient.along[1];
+            const uint32_t near = (uint32_t)bin - far;
+            row[cell][gradient.straight] += near * gradient.along[0];
+            row[cell][gradient.slant] += near * gradient.along[1];
+            row[cell + 1][gradient.straight] += far * gradient.along[0];
+            row[cell + 1][gradient.slant] += far * gradient.along[1];
+            if (++far == (uint32_t)bin) {
+                far = 0;
+                cell++;
+            }
         }
         for (int32_t k = 0; k < 2; k++) { /* the rows of cells above and below */
             const int32_t cells = j / bin - 1 + k;
