@@ -424,7 +424,8 @@ static enum status describe(struct outside *outside, const struct similar *simil
         status = machine->find_devices(machine->find_devices_context, &found, err);
     progress_stage(&similar->options->call->progress, "describing pictures");
     if (status == STATUS_OK) {
-        describing.devices = (struct ingest_devices){found.devices, found.chosen, found.count};
+        describing.devices = (struct ingest_devices){
+            .devices = found.devices, .chosen = found.chosen, .count = found.count};
         describing.config.trace = found.trace;
         status = describing_run(&describing, err);
     }

@@ -453,7 +453,8 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
     const struct options *options = context;
     struct compute *compute = &options->call->compute;
     enum status status = compute_find_devices(options, err);
-    *found = (struct ingest_devices){&compute->devices, compute->chosen, compute->count};
+    *found = (struct ingest_devices){
+        .devices = &compute->devices, .chosen = compute->chosen, .count = compute->count};
     return status;
 }
 

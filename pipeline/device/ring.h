@@ -45,6 +45,7 @@ struct lane {
 
 struct staging {
     struct staging_config config;
+    struct ocl_context *opened; /* for the first lane */
     struct lane *lane;
     unsigned lane_count;
     uint64_t part_bytes;

@@ -294,14 +294,16 @@ static enum status plan_lane(struct lane *lane, struct staging *staging,
 static enum status open_device(struct lane *lane, struct error *err)
 {
     const struct staging_config *config = &lane->staging->config;
-    const enum status opened = ocl_context_open(&lane->context, lane->device, config->trace, err);
-    if (opened != STATUS_OK)
-        return opened;
+    enum status status = STATUS_OK;
+    if (!lane->context)
+        status = ocl_context_open(&lane->context, lane->device, config->trace, err);
+    if (status != STATUS_OK)
+        return status;
     if (ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
         return STATUS_FAILED;
-    const enum status status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
+    status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
     if (status != STATUS_OK)
         return status;
     return open_slots(lane, config, err);
@@ -394,6 +396,8 @@ static enum status open_lanes(struct staging *staging, struct error *err)
         const struct ocl_device *device = &config->devices->device[config->chosen[i]];
         struct lane *lane = &staging->lane[staging->lane_count];
         struct error failed = ERROR_INIT;
+        lane->context = staging->opened;
+        staging->opened = NULL;
         enum status now = plan_lane(lane, staging, device, &failed);
         if (now == STATUS_OK && !opened)
             now = staging_open_lane(lane, &failed);
@@ -428,10 +432,14 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
                          struct error *err)
 {
     *out = NULL;
+    struct ocl_context *opened = config->opened;
     struct staging *staging = calloc(1, sizeof *staging);
-    if (!staging)
+    if (!staging) {
+        ocl_context_close(&opened);
         return error_memory(err, sizeof *staging, "the slot rings");
+    }
     staging->config = *config;
+    staging->opened = opened;
     staging->whole = step_plan_least_part(config->plan) > 0;
     lock_init_short(&staging->lock);
     cond_init_monotonic(&staging->room);
@@ -556,6 +564,7 @@ void staging_close(struct staging **out)
         join_lane(&staging->lane[i]);
         close_lane(&staging->lane[i]);
     }
+    ocl_context_close(&staging->opened);
     free(staging->lane);
     pthread_cond_destroy(&staging->event);
     pthread_cond_destroy(&staging->room);

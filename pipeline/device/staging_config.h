@@ -18,6 +18,7 @@ struct staging_config {
     const struct ocl_devices *devices;
     const unsigned *chosen; /* indices into devices */
     unsigned chosen_count;
+    struct ocl_context *opened;   /* of the first of them, taken over by staging; may be NULL */
     const struct step_plan *plan; /* steps for every device; must outlive staging */
     struct trace *trace;          /* may be NULL */
     uint64_t host_memory;         /* bytes, for the slots of all lanes */

@@ -38,6 +38,7 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
 {
     struct ingest_job job;
     struct ingest_devices devices;
+    struct ocl_context *context = NULL;
     struct walk *walk = NULL;
     struct learning *learning = NULL;
     *codebooks = (struct codebooks){.stored = NULL};
@@ -51,8 +52,12 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
         status = learning_sample(&learning, &job, walk, features, pictures, err);
     if (status == STATUS_OK) {
         *found = learning_pictures(learning);
-        status = learning_train(learning, codebooks, features, &devices, err);
+        status = ocl_context_open(&context, &devices.devices->device[devices.chosen[0]],
+                                  config->trace, err);
     }
+    if (status == STATUS_OK)
+        status = learning_train(learning, codebooks, features, context, err);
+    ocl_context_close(&context);
     learning_close(&learning);
     walk_close(&walk);
     ingest_job_clear(&job);

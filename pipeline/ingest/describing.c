@@ -154,7 +154,8 @@ static enum status open_all(struct run *run, struct error *err)
                                              .context = run,
                                              .lanes = &run->lanes,
                                              .open_files = 1};
-    const enum status status = lanes_open(&run->lanes, &run->job, &describing->devices, &plan, err);
+    struct ingest_devices devices = describing->devices;
+    const enum status status = lanes_open(&run->lanes, &run->job, &devices, &plan, err);
     return status == STATUS_OK ? decoders_open(&run->decoders, &decoders, err) : status;
 }
 

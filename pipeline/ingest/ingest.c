@@ -279,6 +279,16 @@ static bool open_later(const struct ingest *ingest)
            (thumbnails && lanes_make_pixels(ingest->config, &ingest->devices));
 }
 
+/* Opens the context of the first device, which learns codebooks and then belongs to the lanes. */
+static enum status open_context(struct ingest *ingest, struct error *err)
+{
+    struct ingest_devices *devices = &ingest->devices;
+    return devices->context
+               ? STATUS_OK
+               : ocl_context_open(&devices->context, &devices->devices->device[devices->chosen[0]],
+                                  ingest->config->trace, err);
+}
+
 /* Opening a device takes tenths of a second and walking a large tree even longer, so both run in
  * parallel. Devices are searched before, since drivers then change the environment, which the walk
  * reads. */
@@ -286,6 +296,7 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
 {
     const struct ingest_config *config = ingest->config;
     struct walking walking = {.ingest = ingest, .error = ERROR_INIT};
+    struct error ignored = ERROR_INIT;
     pthread_t thread;
     if (config->dry_run)
         return open_walk(ingest, err);
@@ -296,6 +307,8 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
         !config->open_walk && pthread_create(&thread, NULL, walk_main, &walking) == 0;
     if (!open_later(ingest))
         status = open_devices(ingest, err);
+    else if (open_context(ingest, &ignored) != STATUS_OK)
+        log_message(LOG_DEBUG, "%s", ignored.sentence); /* tried again later */
     if (!apart)
         return status == STATUS_OK ? open_walk(ingest, err) : status;
     if (status != STATUS_OK)
@@ -347,8 +360,10 @@ static enum status learn_from_sample(struct ingest *ingest, struct error *err)
         take_few(ingest, pictures);
         goto out;
     }
-    status =
-        learning_train(learning, &ingest->codebooks, &ingest->features, &ingest->devices, &why);
+    status = open_context(ingest, &why);
+    if (status == STATUS_OK)
+        status = learning_train(learning, &ingest->codebooks, &ingest->features,
+                                ingest->devices.context, &why);
     if (status == STATUS_USAGE && config->few) {
         take_few(ingest, pictures);
         status = STATUS_OK;
@@ -705,6 +720,7 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     if (apart)
         pthread_join(closing, NULL);
 
+    ocl_context_close(&ingest.devices.context);
     recorder_close(&ingest.recorder);
     decoders_close(&ingest.decoders);
     readers_close(&ingest.readers);

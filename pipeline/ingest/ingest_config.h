@@ -19,6 +19,7 @@ struct ingest_devices {
     const struct ocl_devices *devices;
     const unsigned *chosen; /* indices into devices */
     unsigned count;
+    struct ocl_context *context; /* of the first, opened ahead; NULL: not yet, or with the lanes */
 };
 
 /* Which thumbnails are made. When a file is updated its thumbnails stay, and new ones have the same

@@ -40,9 +40,8 @@ static void lane_failed(void *job, const struct error *err, unsigned alive)
                     error_line(line, sizeof line, err));
 }
 
-enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
-                       const struct ingest_devices *devices, const struct plan_config *plan,
-                       struct error *err)
+enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ingest_devices *devices,
+                       const struct plan_config *plan, struct error *err)
 {
     const struct ingest_config *config = job->config;
     struct plan_config wanted = *plan;
@@ -57,6 +56,7 @@ enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
         .devices = devices->devices,
         .chosen = devices->chosen,
         .chosen_count = devices->count,
+        .opened = devices->context,
         .plan = &lanes->plan.steps,
         .trace = config->trace,
         .host_memory = bounds_slots(lanes->memory),
@@ -69,6 +69,7 @@ enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
         .lost = picture_lost,
         .context = job,
     };
+    devices->context = NULL;
     status = staging_open(&staging, &open, err);
     if (status != STATUS_OK)
         return status;

@@ -545,22 +545,19 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
 }
 
 enum status learning_train(struct learning *learning, struct codebooks *codebooks,
-                           struct feature_set *features, const struct ingest_devices *devices,
+                           struct feature_set *features, struct ocl_context *context,
                            struct error *err)
 {
-    struct ocl_context *context = NULL;
+    const struct cluster_devices clustering = {&context, 1};
+    enum status status = STATUS_OK;
     if (learning->decoded == 0)
         return error_set(err, STATUS_FAILED,
                          "no image could be decoded: there is nothing to learn a codebook from");
-    enum status status = ocl_context_open(&context, &devices->devices->device[devices->chosen[0]],
-                                          learning->job->config->trace, err);
-    const struct cluster_devices clustering = {&context, 1};
     for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
         if (!feature_lacks_codebook(&features->feature[i]))
             continue;
         status = train(codebooks, &features->feature[i], learning, i, &clustering, err);
     }
-    ocl_context_close(&context);
     return status;
 }
 

@@ -30,10 +30,10 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
 /* Number of images in the sample. */
 uint32_t learning_pictures(const struct learning *learning);
 
-/* Learns a codebook for each feature that needs one, on the devices, stores it in `codebooks` and
+/* Learns a codebook for each feature that needs one, on the context's device, stores it in `codebooks` and
  * binds it. STATUS_USAGE: too few different descriptors. Frees the sample. */
 enum status learning_train(struct learning *learning, struct codebooks *codebooks,
-                           struct feature_set *features, const struct ingest_devices *devices,
+                           struct feature_set *features, struct ocl_context *context,
                            struct error *err);
 
 /* Accepts NULL. */

@@ -166,8 +166,8 @@ static enum status describe(struct call *call, float *values, struct library *li
     config->stop = machine->stop;
     config->progress = show;
     config->progress_context = library;
-    describing->devices =
-        (struct ingest_devices){&library->devices, library->chosen, library->count};
+    describing->devices = (struct ingest_devices){
+        .devices = &library->devices, .chosen = library->chosen, .count = library->count};
     describing->values = values;
     describing->open = open_picture;
     describing->done = end_picture;
