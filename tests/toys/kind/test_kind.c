@@ -435,7 +435,7 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
 {
     static const unsigned chosen = 0;
     (void)err;
-    *found = (struct ingest_devices){context, &chosen, 1};
+    *found = (struct ingest_devices){.devices = context, .chosen = &chosen, .count = 1};
     return STATUS_OK;
 }
 

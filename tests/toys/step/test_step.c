@@ -348,7 +348,7 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
 {
     static const unsigned chosen = 0;
     struct ocl_devices *devices = context;
-    *found = (struct ingest_devices){devices, &chosen, 1};
+    *found = (struct ingest_devices){.devices = devices, .chosen = &chosen, .count = 1};
     return ocl_devices_open(devices, 2, err);
 }
 
