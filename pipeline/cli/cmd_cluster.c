@@ -73,7 +73,7 @@ static enum status run_cluster(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         report_clustering(options, &report);
     if (status == STATUS_OK && plot)
-        status = sweep_plot_svg(plot, &report.sweep, report.k, err);
+        status = sweep_plot_svg(plot, &report.sweep, report.level[0].outcome.k, err);
     clustering_report_clear(&report);
     return status;
 }

@@ -1,12 +1,18 @@
 /* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
+#include "base/clock.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"
-#include "cli/picture_file.h"
 #include "cli/report_json.h"
+#include "cli/sink.h"
+#include "decode/decode.h"
 #include "device/blur_step.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +26,7 @@ struct ndrange_options {
 
 #define OWN struct ndrange_options
 
+#define BMP_HEADER       54u
 #define CASES            4u
 #define WORK_ITEMS_MOST  (1ull << 28)
 #define PREFIX_MOST      4000u
@@ -29,6 +36,13 @@ struct ndrange_options {
 static const char *const corner_name[OCL_NDRANGE_CORNERS] = {"top left", "top right", "bottom left",
                                                              "bottom right"};
 
+/* Decoded from a file of any format. */
+struct picture {
+    uint8_t *pixels; /* RGB rows without gaps, as stored */
+    uint32_t width, height;
+    uint8_t orientation; /* EXIF 1 to 8 */
+};
+
 struct probe {
     const struct options *options;
     const struct ndrange_options *own; /* the same */
@@ -37,7 +51,7 @@ struct probe {
     struct ocl_queue *queue;
     struct transcript to;
     size_t global[2], local[2];
-    struct picture_file picture; /* from --image; pixels NULL: no image */
+    struct picture picture;      /* from --image; pixels NULL: no image */
     uint8_t *blurred, *expected; /* of the picture's interior */
     unsigned wrong;
 };
@@ -82,6 +96,131 @@ static enum status read_sizes(struct probe *probe, struct error *err)
     return STATUS_OK;
 }
 
+/* --- the picture ---------------------------------------------------------------------------- */
+
+static void clear_picture(struct picture *picture)
+{
+    free(picture->pixels);
+    *picture = (struct picture){0};
+}
+
+/* Decodes an opened file; stores a failure in *failure. */
+static enum status decode_all(struct picture *out, struct decode *decode, const struct blob *blob,
+                              const char *path, struct failure *failure, struct error *err)
+{
+    struct image_info info;
+    uint64_t digest[2];
+    if (decode_begin(decode, blob, path, &info, failure) != REASON_NONE)
+        return STATUS_OK;
+    const size_t stride = (size_t)info.out_width * 3;
+    out->pixels = malloc(stride * info.out_height);
+    enum status status = STATUS_OK;
+    if (!out->pixels)
+        status = error_memory(err, stride * info.out_height, "a picture");
+    if (status != STATUS_OK ||
+        decode_rows(decode, out->pixels, stride, info.out_height, failure) != REASON_NONE ||
+        decode_end(decode, digest, failure) != REASON_NONE)
+        decode_abort(decode);
+    out->width = info.out_width;
+    out->height = info.out_height;
+    out->orientation = info.orientation;
+    return status;
+}
+
+/* Decodes the file with the defaults of an ingest. STATUS_FAILED: the message names the reason. */
+static enum status read_file(struct picture *out, const char *path, struct error *err)
+{
+    *out = (struct picture){0};
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st = {0};
+    if (fd < 0)
+        return error_errno(err, errno == ENOENT || errno == ENOTDIR ? STATUS_USAGE : STATUS_FAILED,
+                           errno, "open", "cannot read the image %s", shown);
+    struct decode *decode = NULL;
+    struct failure failure = {.reason = REASON_NONE};
+    struct decode_options options;
+    decode_options_default(&options);
+    enum status status = STATUS_OK;
+    if (fstat(fd, &st) != 0)
+        status = error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read the image %s", shown);
+    else if (!S_ISREG(st.st_mode))
+        status = error_set(err, STATUS_FAILED, "%s is not a regular file", shown);
+    if (status == STATUS_OK)
+        status = decode_open(&decode, &options, err);
+    struct blob blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
+    if (status == STATUS_OK)
+        status = decode_all(out, decode, &blob, path, &failure, err);
+    if (status == STATUS_OK && failure.reason != REASON_NONE)
+        status = error_set(err, STATUS_FAILED, "cannot decode %s: %s (%s)", shown, failure.message,
+                           reason_name(failure.reason));
+    decode_close(&decode);
+    blob_close(&blob);
+    if (status != STATUS_OK)
+        clear_picture(out);
+    return status;
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* The stored pixel at (x, y) of the upright picture. */
+static const uint8_t *upright_pixel(const struct picture *picture, uint32_t x, uint32_t y)
+{
+    const uint8_t orientation = picture->orientation;
+    const bool swapped = orientation >= 5;
+    uint32_t column = swapped ? y : x, row = swapped ? x : y;
+    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        column = picture->width - 1 - column;
+    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        row = picture->height - 1 - row;
+    return picture->pixels + ((size_t)row * picture->width + column) * 3;
+}
+
+/* Writes the upright picture as a BMP of 24 bits; the file appears complete or not at all. */
+static enum status write_bmp(const char *path, const struct picture *picture, struct error *err)
+{
+    const bool swapped = picture->orientation >= 5;
+    const uint32_t width = swapped ? picture->height : picture->width;
+    const uint32_t height = swapped ? picture->width : picture->height;
+    const uint64_t stride = ((uint64_t)width * 3 + 3) / 4 * 4;
+    if (stride * height > UINT32_MAX - BMP_HEADER)
+        return error_set(err, STATUS_FAILED, "an image of %u x %u pixels is too large for BMP",
+                         width, height);
+    uint8_t header[BMP_HEADER] = {'B', 'M'};
+    put_u32(header + 2, (uint32_t)(BMP_HEADER + stride * height));
+    put_u32(header + 10, BMP_HEADER);
+    put_u32(header + 14, 40); /* BITMAPINFOHEADER */
+    put_u32(header + 18, width);
+    put_u32(header + 22, height); /* positive: bottom row first */
+    header[26] = 1;               /* planes */
+    header[28] = 24;              /* bits */
+    put_u32(header + 34, (uint32_t)(stride * height));
+    uint8_t *row = calloc(1, stride);
+    if (!row)
+        return error_memory(err, stride, "a row of a BMP");
+    struct sink sink;
+    enum status status = sink_open(&sink, path, err);
+    if (status == STATUS_OK) {
+        sink_write(&sink, header, sizeof header);
+        for (uint32_t y = height; y-- > 0 && !sink.closed;) {
+            for (uint32_t x = 0; x < width; x++) {
+                const uint8_t *rgb = upright_pixel(picture, x, y);
+                for (int c = 0; c < 3; c++)
+                    row[3 * (size_t)x + (size_t)c] = rgb[2 - c];
+            }
+            sink_write(&sink, row, stride);
+        }
+        status = sink_close(&sink, true, err);
+    }
+    free(row);
+    return status;
+}
+
 static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, unsigned number)
 {
     snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", probe->own->out_prefix, number);
@@ -101,10 +240,10 @@ static enum status read_picture(struct probe *probe, struct error *err)
         if (stat(own->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
             image.st_dev == out.st_dev && image.st_ino == out.st_ino)
             return misuse(err, options->command, "--out would overwrite the image");
-    enum status status = picture_file_read(&probe->picture, own->image, err);
+    enum status status = read_file(&probe->picture, own->image, err);
     if (status != STATUS_OK)
         return status;
-    const struct picture_file *picture = &probe->picture;
+    const struct picture *picture = &probe->picture;
     if (picture->width <= BLUR_BORDER || picture->height <= BLUR_BORDER)
         return error_set(err, STATUS_USAGE,
                          "the image has only %u x %u pixels; the blur needs at least 3 x 3",
@@ -183,11 +322,11 @@ static enum status blur(struct probe *probe, unsigned number, const struct ocl_n
         return status;
     char path[PREFIX_MOST + 16];
     bmp_path(path, probe, number);
-    const struct picture_file blurred = {.pixels = probe->blurred,
-                                         .width = (uint32_t)range->global[0],
-                                         .height = (uint32_t)range->global[1],
-                                         .orientation = probe->picture.orientation};
-    status = picture_file_write_bmp(path, &blurred, err);
+    const struct picture blurred = {.pixels = probe->blurred,
+                                    .width = (uint32_t)range->global[0],
+                                    .height = (uint32_t)range->global[1],
+                                    .orientation = probe->picture.orientation};
+    status = write_bmp(path, &blurred, err);
     if (status != STATUS_OK)
         return status;
     const bool right = memcmp(probe->blurred, probe->expected, bytes) == 0;
@@ -285,7 +424,7 @@ static enum status run_ndrange(const struct options *options, struct error *err)
     }
     ocl_queue_close(&probe.queue);
     ocl_context_close(&probe.context);
-    picture_file_clear(&probe.picture);
+    clear_picture(&probe.picture);
     free(probe.blurred);
     free(probe.expected);
     return status;

@@ -144,7 +144,7 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     }
     summary_clusters(out, options);
     const char *plot = own->clustering.plot;
-    return plot ? sweep_plot_svg(plot, &out->sweep, out->k, err) : STATUS_OK;
+    return plot ? sweep_plot_svg(plot, &out->sweep, out->level[0].outcome.k, err) : STATUS_OK;
 }
 
 /* The second half: clusters and reports. ingested: the outcome of the first half; directory: that of

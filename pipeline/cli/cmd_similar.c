@@ -295,7 +295,8 @@ static enum status search_rows(struct similar *similar, struct error *err)
 static enum status search_for(struct similar *similar, const float *values, uint32_t count,
                               struct error *err)
 {
-    struct matrix_memory memory = {values, similar->similarity.input.rows.dimension};
+    struct matrix_memory memory = {.values = values,
+                                   .dimension = similar->similarity.input.rows.dimension};
     struct matrix_source source;
     matrix_memory_source(&source, &memory, count);
     return similarity_find(&similar->similarity,

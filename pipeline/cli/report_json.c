@@ -339,30 +339,31 @@ void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struc
 
 void report_cluster(struct json *json, const struct clustering_report *result)
 {
+    const struct cluster_outcome *of = &result->level[0].outcome;
     json_string(json, "name", result->name);
     json_string(json, "feature", result->feature);
     json_string(json, "metric", result->metric);
-    json_uint(json, "k", result->k);
+    json_uint(json, "k", of->k);
     if (result->n_init)
         json_uint(json, "n_init", result->n_init);
-    json_uint(json, "n", result->rows);
-    json_uint(json, "d", result->dimension);
-    json_uint(json, "iterations", result->iterations);
-    json_uint(json, "iterations_resumed", result->iterations_resumed);
-    json_bool(json, "converged", result->converged);
-    json_double(json, "inertia", result->inertia);
-    json_double(json, "pruned", result->pruned);
+    json_uint(json, "n", of->rows);
+    json_uint(json, "d", of->dimension);
+    json_uint(json, "iterations", of->iterations);
+    json_uint(json, "iterations_resumed", of->iterations_resumed);
+    json_bool(json, "converged", of->converged);
+    json_double(json, "inertia", of->inertia);
+    json_double(json, "pruned", of->pruned);
     json_double(json, "seconds", result->seconds);
-    json_double(json, "seconds_read", result->seconds_read);
-    json_double(json, "seconds_build", result->seconds_build);
-    json_double(json, "seconds_init", result->seconds_init);
-    json_double(json, "seconds_iterate", result->seconds_iterate);
+    json_double(json, "seconds_read", of->seconds_read);
+    json_double(json, "seconds_build", of->seconds_build);
+    json_double(json, "seconds_init", of->seconds_init);
+    json_double(json, "seconds_iterate", of->seconds_iterate);
     if (result->level_count > 1) {
         json_open_array(json, "levels");
         for (unsigned i = 0; i < result->level_count; i++) {
-            const struct clustering_level *level = &result->level[i];
+            const struct cluster_outcome *level = &result->level[i].outcome;
             json_open_object(json, NULL);
-            json_string(json, "name", level->name);
+            json_string(json, "name", result->level[i].name);
             json_uint(json, "k", level->k);
             json_uint(json, "iterations", level->iterations);
             json_bool(json, "converged", level->converged);
@@ -372,7 +373,7 @@ void report_cluster(struct json *json, const struct clustering_report *result)
         json_close_array(json);
     }
     report_bytes(json, "device", result->device[0] ? result->device : NULL);
-    report_clusters(json, result->sizes, result->k, result->words,
+    report_clusters(json, of->sizes, of->k, result->words,
                     result->has_agreement ? &result->agreement : NULL, &result->sweep);
     report_bytes(json, "output", result->output);
 }

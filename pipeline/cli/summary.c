@@ -450,15 +450,16 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
 static size_t nearest_room(const struct text *text, const struct clustering_report *result,
                            struct result *images, size_t taken)
 {
+    const struct cluster_outcome *of = &result->level[0].outcome;
     const size_t width = summary_width(text) - 32;
     size_t most = width > taken ? (width - taken) / 3 - 1 : 0, longest = 12;
     if (width <= taken || most < 12)
         most = 12;
     if (most > 80)
         most = 80;
-    for (uint64_t i = 0; i < 3 * (uint64_t)result->k && longest < most; i++) {
+    for (uint64_t i = 0; i < 3 * (uint64_t)of->k && longest < most; i++) {
         struct result_image image;
-        int64_t row = result->nearest[i];
+        int64_t row = of->nearest[i];
         if (images && row >= 0 && (uint64_t)row < result_images(images) &&
             result_image_at(images, (uint64_t)row, &image, NULL) == STATUS_OK &&
             strlen(image.path) + 1 > longest)
@@ -470,10 +471,11 @@ static size_t nearest_room(const struct text *text, const struct clustering_repo
 static void cluster_table(struct text *text, const struct clustering_report *result,
                           struct result *images)
 {
-    uint32_t *order = clusters_by_size(result->sizes, result->k);
+    const struct cluster_outcome *of = &result->level[0].outcome;
+    uint32_t *order = clusters_by_size(of->sizes, of->k);
     if (!order)
         return;
-    const uint32_t shown = result->k < CLUSTERS_SHOWN ? result->k : CLUSTERS_SHOWN;
+    const uint32_t shown = of->k < CLUSTERS_SHOWN ? of->k : CLUSTERS_SHOWN;
     char words[CLUSTERS_SHOWN][WORDS_SHOWN];
     int width = 0; /* of the words */
     for (uint32_t i = 0; i < shown; i++) {
@@ -492,14 +494,14 @@ static void cluster_table(struct text *text, const struct clustering_report *res
     for (uint32_t i = 0; i < shown; i++) {
         char count[32], nearest[700];
         uint32_t cluster = order[i];
-        nearest_text(nearest, sizeof nearest, result->nearest + 3 * (size_t)cluster, images, room);
+        nearest_text(nearest, sizeof nearest, of->nearest + 3 * (size_t)cluster, images, room);
         fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s%*s%s\n", cluster,
-                format_count(count, sizeof count, result->sizes[cluster]),
-                result->rows ? 100.0 * (double)result->sizes[cluster] / (double)result->rows : 0,
-                words[i], width - text_columns(words[i]), "", nearest);
+                format_count(count, sizeof count, of->sizes[cluster]),
+                of->rows ? 100.0 * (double)of->sizes[cluster] / (double)of->rows : 0, words[i],
+                width - text_columns(words[i]), "", nearest);
     }
-    if (result->k > CLUSTERS_SHOWN)
-        fprintf(text->stream, "  and %u more\n", result->k - CLUSTERS_SHOWN);
+    if (of->k > CLUSTERS_SHOWN)
+        fprintf(text->stream, "  and %u more\n", of->k - CLUSTERS_SHOWN);
     fputc('\n', text->stream);
     free(order);
 }
@@ -515,16 +517,17 @@ static const char *restarts_text(char *buffer, size_t size, uint32_t restarts)
 /* The second best k of a sweep by its measure; 0: there is none. */
 static uint32_t next_best(const struct clustering_report *result, double *measure)
 {
+    const struct cluster_outcome *of = &result->level[0].outcome;
     const struct result_sweep *sweep = &result->sweep;
     const bool simplified = strcmp(sweep->measure, "simplified_silhouette") == 0;
     uint32_t best = 0;
     for (uint32_t i = 0; i < sweep->count; i++) {
         const struct result_sweep_value *value = &sweep->values[i];
-        const double of = simplified ? value->simplified_silhouette : value->silhouette;
-        if (value->k == result->k || isnan(of) || (best && of <= *measure))
+        const double silhouette = simplified ? value->simplified_silhouette : value->silhouette;
+        if (value->k == of->k || isnan(silhouette) || (best && silhouette <= *measure))
             continue;
         best = value->k;
-        *measure = of;
+        *measure = silhouette;
     }
     return best;
 }
@@ -532,16 +535,17 @@ static uint32_t next_best(const struct clustering_report *result, double *measur
 /* If one cluster holds most images, the others say little. */
 static void dominance_line(struct text *text, const struct clustering_report *result)
 {
+    const struct cluster_outcome *of = &result->level[0].outcome;
     uint32_t largest = 0;
     double measure = 0;
-    for (uint32_t i = 1; i < result->k; i++)
-        if (result->sizes[i] > result->sizes[largest])
+    for (uint32_t i = 1; i < of->k; i++)
+        if (of->sizes[i] > of->sizes[largest])
             largest = i;
     /* One of two clusters always holds half. */
-    if (result->k < 2 || 2 * result->sizes[largest] <= result->rows ||
-        (result->k == 2 && 4 * result->sizes[largest] <= 3 * result->rows))
+    if (of->k < 2 || 2 * of->sizes[largest] <= of->rows ||
+        (of->k == 2 && 4 * of->sizes[largest] <= 3 * of->rows))
         return;
-    const double share = 100.0 * (double)result->sizes[largest] / (double)result->rows;
+    const double share = 100.0 * (double)of->sizes[largest] / (double)of->rows;
     const uint32_t other = result->sweep.values ? next_best(result, &measure) : 0;
     if (other)
         line(text, "note",
@@ -560,11 +564,12 @@ static void dominance_line(struct text *text, const struct clustering_report *re
 /* Options to try if the result is not satisfactory. */
 static void other_line(struct text *text, const struct clustering_report *result)
 {
-    const uint64_t half = result->rows / 2;
+    const struct cluster_outcome *of = &result->level[0].outcome;
+    const uint64_t half = of->rows / 2;
     const uint64_t most = half < 2 ? 2 : half < 20 ? half : 20;
     char more[40] = "", range[60] = "";
-    if (2 * (uint64_t)result->k <= half)
-        snprintf(more, sizeof more, "-k %u (more clusters), ", 2 * result->k);
+    if (2 * (uint64_t)of->k <= half)
+        snprintf(more, sizeof more, "-k %u (more clusters), ", 2 * of->k);
     if (!result->sweep.values && most > 2)
         snprintf(range, sizeof range, "-k 2:%u (tries each k), ", (unsigned)most);
     line(text, "or", "the same command with %s%s%s--feature %s --add (by colours)", more, range,
@@ -586,38 +591,41 @@ static void semantic_line(struct text *text, const struct clustering_report *res
 
 void summary_clusters(const struct clustering_report *result, const struct options *options)
 {
+    const struct cluster_outcome *of = &result->level[0].outcome;
     struct result *images = result->images;
     struct text text;
     if (!text_open(&text, options))
         return;
     char clusters[40], rows[40], time[32], feature[2 * FEATURE_NAME_MAX];
     fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text),
-            format_number_of(clusters, sizeof clusters, result->k, "cluster"), plain(&text),
-            format_number_of(rows, sizeof rows, result->rows, images ? "image" : "row"),
+            format_number_of(clusters, sizeof clusters, of->k, "cluster"), plain(&text),
+            format_number_of(rows, sizeof rows, of->rows, images ? "image" : "row"),
             preset_join_title(feature, sizeof feature, images, result->feature), result->metric);
-    if (result->mini_batch && result->iterations)
+    if (result->mini_batch && of->iterations)
         line(&text, "k-means", "%s of %u rows%s, inertia %.7g",
-             format_number_of(rows, sizeof rows, result->iterations, "batch"), result->mini_batch,
-             result->converged ? ", converged" : "", result->inertia);
-    else if (result->iterations)
+             format_number_of(rows, sizeof rows, of->iterations, "batch"), result->mini_batch,
+             of->converged ? ", converged" : "", of->inertia);
+    else if (of->iterations)
         line(&text, "k-means", "%s%s, %s, inertia %.7g",
-             format_number_of(rows, sizeof rows, result->iterations, "iteration"),
+             format_number_of(rows, sizeof rows, of->iterations, "iteration"),
              restarts_text(time, sizeof time, result->n_init),
-             result->converged ? "converged" : "not converged (raise --max-iter)", result->inertia);
+             of->converged ? "converged" : "not converged (raise --max-iter)", of->inertia);
     else
-        line(&text, "labels", "from given centroids, inertia %.7g", result->inertia);
+        line(&text, "labels", "from given centroids, inertia %.7g", of->inertia);
     for (unsigned i = 1; i < result->level_count; i++)
-        if (result->iterations == 0)
+        if (of->iterations == 0)
             line(&text, i == 1 ? "levels" : "",
-                 "%u clusters in /clusters/%s: labels of the parents", result->level[i].k,
+                 "%u clusters in /clusters/%s: labels of the parents", result->level[i].outcome.k,
                  result->level[i].name);
         else
             line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s",
-                 result->level[i].k, result->level[i].name,
-                 format_number_of(rows, sizeof rows, result->level[i].iterations, "iteration"),
-                 result->level[i].converged ? "converged" : "not converged (raise --max-iter)");
+                 result->level[i].outcome.k, result->level[i].name,
+                 format_number_of(rows, sizeof rows, result->level[i].outcome.iterations,
+                                  "iteration"),
+                 result->level[i].outcome.converged ? "converged"
+                                                    : "not converged (raise --max-iter)");
     if (result->sweep.values)
-        line(&text, "why", "k = %u: %s", result->k, result->sweep.reason);
+        line(&text, "why", "k = %u: %s", of->k, result->sweep.reason);
     if (result->has_agreement)
         line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", result->agreement.folders,
              result->agreement.purity, result->agreement.nmi, result->agreement.ari);
@@ -629,7 +637,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     if (result->sweep.values) {
         const struct plot_style style = {summary_width(&text), locale_is_utf8(), text.colour};
         fputc('\n', text.stream);
-        sweep_plot_text(text.stream, &result->sweep, result->k, &style);
+        sweep_plot_text(text.stream, &result->sweep, of->k, &style);
     }
     cluster_table(&text, result, images);
     dominance_line(&text, result);

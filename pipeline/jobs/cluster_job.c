@@ -150,30 +150,12 @@ static enum status store(struct cluster_job *job, const struct clustering_report
 
 static void tell_outcome(struct clustering_report *report, struct cluster_job *job)
 {
-    struct cluster_outcome *first = &job->level[0].outcome;
     for (uint32_t i = 0; i < job->level_count; i++) {
-        const struct cluster_outcome *outcome = &job->level[i].outcome;
         struct clustering_level *of = &report->level[report->level_count++];
-        *of = (struct clustering_level){"", outcome->k, outcome->iterations, outcome->converged,
-                                        outcome->inertia};
         memcpy(of->name, job->level_name[i], sizeof of->name);
+        of->outcome = job->level[i].outcome;
+        job->level[i].outcome = (struct cluster_outcome){0};
     }
-    report->k = first->k;
-    report->dimension = first->dimension;
-    report->iterations = first->iterations;
-    report->iterations_resumed = first->iterations_resumed;
-    report->rows = first->rows;
-    report->converged = first->converged;
-    report->inertia = first->inertia;
-    report->pruned = first->pruned;
-    report->seconds_read = first->seconds_read;
-    report->seconds_build = first->seconds_build;
-    report->seconds_init = first->seconds_init;
-    report->seconds_iterate = first->seconds_iterate;
-    report->sizes = first->sizes;
-    report->nearest = first->nearest;
-    first->sizes = NULL;
-    first->nearest = NULL;
 }
 
 /* --- what is there already ------------------------------------------------------------------- */
@@ -183,31 +165,30 @@ static enum status read_found(struct clustering_report *report, struct cluster_j
 {
     struct result *holder = target_holder(&job->target, &job->input);
     const struct result_clusters *clusters = result_clusters_find(holder, job->about.name);
-    report->k = clusters->k;
-    report->dimension = clusters->dimension;
-    report->iterations = clusters->iterations;
-    report->converged = clusters->converged;
-    report->inertia = clusters->inertia;
+    struct cluster_outcome *rows = &report->level[0].outcome;
     report->has_agreement = clusters->has_agreement;
     report->agreement = clusters->agreement;
-    report->sizes = malloc(clusters->k * sizeof *report->sizes);
-    report->nearest = malloc(clusters->k * 3 * sizeof *report->nearest);
-    if (!report->sizes || !report->nearest)
-        return error_memory(err, clusters->k * 4 * sizeof *report->sizes, "cluster sizes");
     enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
-    if (status != STATUS_OK)
-        return status;
-    status = result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes,
-                                  report->nearest, err);
-    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
-        report->rows += report->sizes[i];
-    for (; clusters && report->level_count < CLUSTER_LEVELS;
-         clusters = *clusters->parent ? result_clusters_find(holder, clusters->parent) : NULL) {
+    for (const struct result_clusters *at = clusters;
+         at && report->level_count < CLUSTER_LEVELS && status == STATUS_OK;
+         at = *at->parent ? result_clusters_find(holder, at->parent) : NULL) {
         struct clustering_level *of = &report->level[report->level_count++];
-        *of = (struct clustering_level){"", clusters->k, clusters->iterations, clusters->converged,
-                                        clusters->inertia};
-        memcpy(of->name, clusters->name, sizeof of->name);
+        memcpy(of->name, at->name, sizeof of->name);
+        of->outcome = (struct cluster_outcome){.k = at->k,
+                                               .dimension = at->dimension,
+                                               .iterations = at->iterations,
+                                               .converged = at->converged,
+                                               .inertia = at->inertia};
     }
+    rows->sizes = malloc(clusters->k * sizeof *rows->sizes);
+    rows->nearest = malloc(clusters->k * 3 * sizeof *rows->nearest);
+    if (status == STATUS_OK && (!rows->sizes || !rows->nearest))
+        status = error_memory(err, clusters->k * 4 * sizeof *rows->sizes, "cluster sizes");
+    if (status == STATUS_OK)
+        status = result_clusters_read(holder, clusters, NULL, NULL, NULL, rows->sizes,
+                                      rows->nearest, err);
+    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
+        rows->rows += rows->sizes[i];
     return status;
 }
 
@@ -274,8 +255,8 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
 
 void clustering_report_clear(struct clustering_report *report)
 {
-    free(report->sizes);
-    free(report->nearest);
+    for (unsigned i = 0; i < CLUSTER_LEVELS; i++)
+        cluster_outcome_clear(&report->level[i].outcome);
     free(report->output);
     words_close(&report->words);
     result_close(&report->images);

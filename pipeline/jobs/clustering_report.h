@@ -7,18 +7,11 @@
 
 /* The outcome, for summaries and reports. */
 struct clustering_report {
-    uint32_t k, dimension, iterations, mini_batch, n_init;
-    uint64_t rows;
-    bool converged;
+    uint32_t mini_batch, n_init;
     bool found; /* it existed already: nothing was computed */
-    double inertia;
-    uint64_t iterations_resumed; /* made by an earlier, interrupted run */
-    double pruned;
-    double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
+    double seconds;
     char device[256];
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
-    uint64_t *sizes;       /* k */
-    int64_t *nearest;      /* k x 3 */
     char *output;          /* the file that contains it */
     bool in_input;         /* it is the input */
     struct result *images; /* the open clpipe file whose images the rows are; or NULL */
@@ -27,12 +20,10 @@ struct clustering_report {
     unsigned level_count;              /* 1: it has no levels */
     struct clustering_level {
         char name[FEATURE_NAME_MAX];
-        uint32_t k, iterations;
-        bool converged;
-        double inertia;
-    } level[CLUSTER_LEVELS];   /* from the one above on */
-    struct result_sweep sweep; /* values NULL: k was given */
-    struct words *words;       /* for its clusters, or NULL */
+        struct cluster_outcome outcome; /* of what was found, without centroids and labels */
+    } level[CLUSTER_LEVELS];            /* that of the rows, and those above */
+    struct result_sweep sweep;          /* values NULL: k was given */
+    struct words *words;                /* for its clusters, or NULL */
 };
 void clustering_report_clear(struct clustering_report *report);
 

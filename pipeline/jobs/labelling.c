@@ -223,7 +223,7 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
 {
     const int64_t start = clock_now();
     struct labelling own = {.job = {.machine = &config->machine}, .config = config};
-    *report = (struct clustering_report){.converged = true};
+    *report = (struct clustering_report){0};
     enum status status = open_labelling(&own, err);
     if (status == STATUS_OK)
         status =

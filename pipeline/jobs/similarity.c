@@ -245,7 +245,7 @@ static enum status search_expanded(struct similarity *similarity, const struct q
                        : error_memory(err, bytes, "queries");
         if (status == STATUS_OK)
             status = expansion_of_values(means, &expanded, queries, &own, err);
-        memory = (struct matrix_memory){means, source->dimension};
+        memory = (struct matrix_memory){.values = means, .dimension = source->dimension};
         matrix_memory_source(&values, &memory, queries->count);
         wanted = (struct queries){.values = &values, .count = queries->count};
     }

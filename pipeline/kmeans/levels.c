@@ -307,7 +307,7 @@ static enum status seed_parts(struct split *split, struct error *err)
     struct held held = {0};
     struct seed_set *set = held_array(&held, most, sizeof *set);
     bool *done = held_array(&held, most, sizeof *done);
-    struct matrix_memory memory = {split->values, split->rows->dimension};
+    struct matrix_memory memory = {.values = split->values, .dimension = split->rows->dimension};
     struct matrix_source rows;
     uint32_t count = 0;
     free(split->seeds);
@@ -396,7 +396,7 @@ static void divide_part(void *context, uint64_t i)
     pthread_mutex_unlock(&split->lock);
     if (status == STATUS_OK && is_due(split, part)) {
         float *values = split->values + split->place[part] * dimension;
-        struct matrix_memory memory = {values, dimension};
+        struct matrix_memory memory = {.values = values, .dimension = dimension};
         const struct cluster_devices one = {
             levels->devices->contexts + part % levels->devices->count, 1};
         struct matrix_source rows;
@@ -624,7 +624,8 @@ static enum status make_levels(struct levels *levels, struct cluster_level *leve
         return make_split(levels, level, rows, err);
     enum status status = make_level(levels, &level[0], 0, rows, err);
     for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
-        struct matrix_memory below = {level[i - 1].outcome.centroids, rows->dimension};
+        struct matrix_memory below = {.values = level[i - 1].outcome.centroids,
+                                      .dimension = rows->dimension};
         struct matrix_source centroids;
         matrix_memory_source(&centroids, &below, level[i - 1].outcome.k);
         status = make_level(levels, &level[i], i, &centroids, err);

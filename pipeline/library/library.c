@@ -330,7 +330,7 @@ int clpipe_stop(struct clpipe *clpipe)
 static enum status read_given(void *context, uint64_t first, uint64_t count, float *rows,
                               struct error *err)
 {
-    const struct clpipe_rows *given = &((const struct library_rows *)context)->given;
+    const struct clpipe_rows *given = context;
     calls_back = true;
     const int code = given->read(given->context, first, count, rows);
     calls_back = false;
@@ -360,23 +360,6 @@ bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned 
     return true;
 }
 
-static enum status read_memory(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
-{
-    const struct library_rows *memory = context;
-    const struct clpipe_rows *given = &memory->given;
-    const bool packed = given->column_stride == memory->format.bytes;
-    (void)err;
-    for (uint64_t i = 0; i < count; i++, rows += given->columns) {
-        const char *row = (const char *)given->values + (int64_t)(first + i) * given->row_stride;
-        for (size_t j = 0; !packed && j < given->columns; j++)
-            values_convert(rows + j, row + (int64_t)j * given->column_stride, 1, memory->format);
-        if (packed)
-            values_convert(rows, row, given->columns, memory->format);
-    }
-    return STATUS_OK;
-}
-
 enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
                               struct error *err)
 {
@@ -396,23 +379,25 @@ enum status library_rows_open(struct library_rows *out, const struct clpipe_rows
                          "rows need either values or a callback that reads them");
     if (library_choice(given->type, sizeof formats / sizeof *formats, "type", err) != STATUS_OK)
         return err->status;
-    out->format = formats[given->type];
-    if (given->column_stride == 0)
-        given->column_stride = out->format.bytes;
-    if (given->row_stride == 0)
-        given->row_stride = (int64_t)given->columns * out->format.bytes;
-    if (!given->read &&
-        !library_strides_fit((int64_t[]){given->row_stride, given->column_stride},
-                             (uint64_t[]){given->rows, given->columns}, 2, out->format.bytes))
+    struct matrix_memory *memory = &out->memory;
+    *memory = (struct matrix_memory){.values = given->values,
+                                     .dimension = given->columns,
+                                     .format = formats[given->type],
+                                     .row_stride = given->row_stride,
+                                     .column_stride = given->column_stride};
+    matrix_memory_source(&out->source, memory, given->rows);
+    if (given->read) {
+        out->source.read = read_given;
+        out->source.concurrent = false;
+        out->source.context = given;
+    } else if (!library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
+                                    (uint64_t[]){given->rows, given->columns}, 2,
+                                    memory->format.bytes)) {
         return error_set(
             err, STATUS_USAGE,
             "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
-            (long long)given->row_stride, (long long)given->column_stride,
-            (unsigned long long)given->rows, given->columns, out->format.bytes);
-    out->source = (struct matrix_source){.rows = given->rows,
-                                         .dimension = given->columns,
-                                         .read = given->read ? read_given : read_memory,
-                                         .concurrent = !given->read,
-                                         .context = out};
+            (long long)memory->row_stride, (long long)memory->column_stride,
+            (unsigned long long)given->rows, given->columns, memory->format.bytes);
+    }
     return STATUS_OK;
 }

@@ -7,7 +7,6 @@
 #include "jobs/machine.h"
 #include "library/clpipe.h"
 #include "matrix/matrix.h"
-#include "matrix/values.h"
 #include <pthread.h>
 
 /* The state behind a struct clpipe *, which is only a number. */
@@ -43,8 +42,8 @@ enum status library_take(void *out, size_t size, const void *in, const char *wha
 
 /* The caller's rows as a matrix; `source` points to this struct. */
 struct library_rows {
-    struct clpipe_rows given; /* with strides of 0 replaced */
-    struct value_format format;
+    struct clpipe_rows given;
+    struct matrix_memory memory;
     struct matrix_source source;
 };
 

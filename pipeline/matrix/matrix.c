@@ -43,14 +43,32 @@ static enum status read_memory(void *context, uint64_t first, uint64_t count, fl
                                struct error *err)
 {
     const struct matrix_memory *memory = context;
+    const uint32_t columns = memory->dimension, bytes = memory->format.bytes;
+    const char *row = (const char *)memory->values + (int64_t)first * memory->row_stride;
+    const bool packed = memory->column_stride == bytes;
     (void)err;
-    memcpy(rows, memory->values + (size_t)first * memory->dimension,
-           (size_t)count * memory->dimension * sizeof *rows);
+    if (packed && memory->row_stride == (int64_t)columns * bytes) {
+        values_convert(rows, row, (size_t)count * columns, memory->format);
+        return STATUS_OK;
+    }
+    for (uint64_t i = 0; i < count; i++, rows += columns, row += memory->row_stride) {
+        for (uint32_t j = 0; j < columns && !packed; j++)
+            values_convert(rows + j, row + j * memory->column_stride, 1, memory->format);
+        if (packed)
+            values_convert(rows, row, columns, memory->format);
+    }
     return STATUS_OK;
 }
 
 void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memory, uint64_t rows)
 {
+    if (memory->format.bytes == 0)
+        memory->format = (struct value_format){.kind = 'f', .bytes = sizeof(float)};
+    memory->format.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    if (memory->column_stride == 0)
+        memory->column_stride = memory->format.bytes;
+    if (memory->row_stride == 0)
+        memory->row_stride = (int64_t)memory->dimension * memory->format.bytes;
     *out = (struct matrix_source){.rows = rows,
                                   .dimension = memory->dimension,
                                   .read = read_memory,

@@ -10,6 +10,7 @@
 #define CLPIPE_MATRIX_MATRIX_H
 
 #include "base/error.h"
+#include "matrix/values.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,9 +61,12 @@ void matrix_list_source(struct matrix_source *out, struct matrix_list *list, uin
 
 /* Rows in memory, which stay their owner's: `context` points to it. */
 struct matrix_memory {
-    const float *values;
+    const void *values; /* row 0, column 0 */
     uint32_t dimension;
+    struct value_format format;        /* zeroed: float32; in the order of the host */
+    int64_t row_stride, column_stride; /* bytes, may be negative; 0: no gaps */
 };
+/* Sets the members that are 0 to what they stand for. */
 void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memory, uint64_t rows);
 
 /* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
