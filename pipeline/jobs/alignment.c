@@ -9,7 +9,7 @@
 
 #define LEVELS        4
 #define COARSE        12   /* pixels along the shorter side of a level, at least */
-#define CROPPED       0.03 /* share of a side by which another fit is offset */
+#define CROPPED       0.03 /* share of a side by which other fits are offset */
 #define UNKNOWNS      8 /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
 #define BLOCK         16
 #define BLOCK_SMALL   8    /* for planes up to */
@@ -32,9 +32,9 @@
 #define COLOUR        60.0f /* in colour */
 #define GREY          4.0f  /* maximum root mean square of the colour of grey pictures, */
 #define COLOURLESS    0.5f  /* and of colourless ones */
-#define WHITE         248   /* brighter pixels may be clipped, and tell little about brightness */
+#define WHITE         248   /* brighter pixels may be clipped and are no measure of brightness */
 #define BEYOND        265   /* brightened to more than white: no content is left */
-#define MIDDLE_LOW    20    /* range of block means that tell the gain of a picture */
+#define MIDDLE_LOW    20    /* range of block means used to measure the gain */
 #define MIDDLE_HIGH   230
 #define GAIN_MAX      2.0
 #define STRETCH       0.04 /* half the relative difference allowed between the sides of a map */
@@ -46,7 +46,7 @@
 #define CONTRARY      2u    /* contradicting blocks, at most, */
 #define CONTRARY_OF   32u   /* or one in this many */
 #define CONTRARY_MOST 12u   /* but no more than one in this many */
-#define HOPELESS      0.65f /* no copy, but so similar that no other start will find one */
+#define HOPELESS      0.65f /* not a copy, but so similar that other starts cannot help */
 #define PROMISING     0.3f  /* minimum correlation at a quarter, and at half size, to go on */
 
 #define WINDOW      8    /* pixels, of the larger planes; its maximum loss in copying, */
@@ -86,7 +86,8 @@ static void halve(struct level *out, const struct level *of)
     }
 }
 
-/* Weights 1, 2, 1 in both directions, in place, to limit what interpolation changes. */
+/* Smooths with weights 1, 2, 1 in both directions, in place, to limit the effect of
+ * interpolation. */
 static void blur(struct level *level)
 {
     const int width = level->width;
@@ -135,8 +136,8 @@ static void build(struct level *levels, float *memory, const struct alignment_pl
     }
 }
 
-/* Values and slopes of a at the places of a row of b's pixels. Outside a: those of the nearest
- * place, and `inside` is 0. */
+/* Values and slopes of a at the positions of a row of b's pixels. Outside a, those of the nearest
+ * position, and `inside` is 0. */
 struct samples {
     float value[SAMPLES], dx[SAMPLES], dy[SAMPLES];
     int32_t inside[SAMPLES]; /* all bits set or none */
@@ -154,7 +155,7 @@ static inline lanes clamp(lanes x, float most)
     return pick(x < mosts, x, mosts);
 }
 
-/* Starts at pixel u0 of row v; sets some more than `count`, which are not inside. */
+/* Starts at pixel u0 of row v; also sets a few pixels beyond `count`, which are not inside. */
 static void sample_row(struct samples *out, const struct level *a, const double *map, int u0, int v,
                        int count)
 {
@@ -366,7 +367,7 @@ static bool step(struct fit *fit, const struct level *a, const struct level *b, 
 
 /* --- what contradicts ------------------------------------------------------------------------- */
 
-/* A block's energies without row and column means, so that lines on lines tell nothing. */
+/* A block's energies without row and column means, so that ruled lines do not count. */
 struct moments {
     float aa, bb, ab;
     int u, v;
@@ -598,7 +599,7 @@ static void weigh(struct alignment *out, uint32_t *strip, const struct moments *
                 (depth == 0 || 2 * strip[1] > strip[0]);
 }
 
-/* Whether a map is no similarity after scaling b's axes by these factors. */
+/* Whether a map, after scaling b's axes by these factors, is not a similarity. */
 static bool is_stretched(const struct fit *fit, double across, double down)
 {
     const double m0 = fit->map[0] * across, m1 = fit->map[1] * down;
@@ -689,7 +690,7 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
         textures += !m[i].blown && is_textured(&m[i], mean, side);
         tinted |= one_grey && m[i].tint > COLOUR;
     }
-    /* If only one is grey, colours prove nothing; if one is flat, shapes prove little: then the
+    /* If only one is grey, colours prove nothing, and if one is flat, shapes prove little; then the
      * brightness must match. */
     const bool flat = p->colourless && FLAT_OF * textures < (uint32_t)count;
     if (tinted || flat) {
@@ -726,7 +727,8 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
     for (int i = 0; i < count; i++)
         doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
     out.certain = out.same && !doubtful && out.blocks >= BLOCKS_MIN;
-    /* Something may be drawn over an edge: most blocks contradict in each row but the innermost. */
+    /* Something may be drawn over an edge: most blocks contradict in each row except the
+     * innermost. */
     for (int edge = 0; edge < 4 && !out.same; edge++) {
         const int across = edge < 2 ? b->height : b->width;
         before[0] = before[1] = 0;

@@ -6,7 +6,7 @@
  * brightness, is fitted by iteratively reweighted Gauss-Newton steps on up to four levels of a
  * pyramid (Lucas and Kanade 1981; Geman-McClure weights, so that mismatches do not pull). Then
  * blocks of 16 x 16 pixels are correlated one by one, each without the means of its rows and
- * columns, so that shading and lines alone do not correlate. Pictures that are no copies may agree
+ * columns, so that shading and lines alone do not correlate. Pictures that are not copies may agree
  * in most blocks, so the decision depends on how many blocks contradict: by their content, or by
  * their mean brightness or colour. Deterministic: separate additions in a fixed order, no libm
  * function except sqrt. */
@@ -19,7 +19,7 @@
 #define ALIGNMENT_SIDE   256u  /* longest side of a plane, pixels */
 #define ALIGNMENT_FINE   1024u /* the same for certain copies */
 #define ALIGNMENT_COLOUR 64u   /* the same for the colour plane */
-#define ALIGNMENT_LEAST  32u   /* smaller pictures are no copies of anything */
+#define ALIGNMENT_LEAST  32u   /* smaller pictures are never copies */
 
 struct alignment_plane {
     uint32_t width, height;                                  /* 1 to ALIGNMENT_SIDE each */

@@ -19,7 +19,7 @@ struct member {
     double order[2]; /* smaller ones come first */
     int32_t label;
     float cosine;
-    uint64_t kept; /* index of the member that it is like, or NOT_ALIKE */
+    uint64_t kept; /* index of the similar member, or NOT_ALIKE */
 };
 
 struct alike {
@@ -27,10 +27,10 @@ struct alike {
     struct row_values values;
     struct member *member; /* by cluster and order; values.count */
     uint64_t *end;         /* per cluster: the end of its members */
-    double most;           /* largest squared distance of alike unit rows */
+    double most;           /* largest squared distance of similar unit rows */
     const float *rows;     /* of the members starting at `first`, unless all are resident */
     uint64_t first;
-    uint32_t cluster; /* the first of those being compared */
+    uint32_t cluster; /* the first member being compared */
     struct held held;
 };
 
@@ -215,7 +215,8 @@ static enum status take_answer(struct alike *alike, uint8_t *is_out, struct erro
     return STATUS_OK;
 }
 
-/* Counts kept images with an equally alike, kept neighbour in another cluster. is_out: per row. */
+/* Counts kept images with an equally similar, kept neighbour in another cluster. is_out: per
+ * row. */
 static enum status count_hidden(struct alike *alike, const uint8_t *is_out, struct error *err)
 {
     struct selection *selection = alike->selection;

@@ -37,11 +37,11 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
 
 struct table {
     const char *name;
-    char *bytes; /* of the file, with a NUL behind them; fields are put together in place */
+    char *bytes; /* of the file, followed by a NUL; fields are assembled in place */
     size_t size, at;
     uint64_t line;
     unsigned path, class; /* columns */
-    char *paths;          /* each with a NUL behind it */
+    char *paths;          /* each followed by a NUL */
     size_t paths_size;
     char **classes; /* of the paths, into `bytes` */
     uint64_t count, room;
@@ -75,8 +75,8 @@ static enum status read_bytes(struct table *table, struct error *err)
     return status;
 }
 
-/* The next field of a line, a text in `bytes`; *last: the line ends with it. Without its quotes and its
- * separator a field is shorter than it was, so its NUL has a place. */
+/* The next field of a line, a text in `bytes`; *last: the line ends with it. Without quotes and
+ * separator, a field is shorter, so its NUL fits. */
 static enum status next_field(char **field, bool *last, struct table *table, struct error *err)
 {
     char *at = table->bytes + table->at, *to = at;
@@ -119,7 +119,7 @@ static enum status add(struct table *table, const char *path, char *class, struc
     return STATUS_OK;
 }
 
-/* One line. The first one may name the columns. */
+/* One line. The first line may name the columns. */
 static enum status read_line(struct table *table, bool first, struct error *err)
 {
     char *path = NULL, *class = NULL;
@@ -180,7 +180,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(**(char **const *)a, **(char **const *)b);
 }
 
-/* Classes in the order of their names, however lines are ordered. numbers: of the lines. */
+/* Numbers classes in the order of their names, whatever the order of lines. numbers: of the
+ * lines. */
 static enum status number_classes(uint32_t *numbers, uint32_t *count, const struct table *table,
                                   struct error *err)
 {
@@ -201,7 +202,7 @@ static enum status number_classes(uint32_t *numbers, uint32_t *count, const stru
     return STATUS_OK;
 }
 
-/* Some classes may be of no image. */
+/* Some classes may have no images. */
 static enum status take_classes(struct classes *out, const struct path_match *match,
                                 const uint32_t *numbers, uint32_t count, uint64_t images,
                                 struct error *err)

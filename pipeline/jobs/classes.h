@@ -13,14 +13,14 @@ struct classes {
     uint64_t rows; /* images that have a class */
 };
 
-/* The folders of images (folders.h). STATUS_FAILED: they are no classes. */
+/* The folders of images (folders.h). STATUS_FAILED: they are not usable as classes. */
 enum status classes_of_folders(struct classes *out, struct result *result, struct error *err);
 
 /* From a CSV file (RFC 4180, UTF-8): the first line names the columns, among them path and class,
- * or the first two columns are these. Paths are matched as by path_match.h; an image that is not
- * listed, or whose class is empty, has none; a notice counts paths without an image. STATUS_USAGE:
- * no such file; STATUS_FAILED: not such a table, no path matches an image, or fewer than two
- * classes remain. */
+ * otherwise these are the first two columns. Paths are matched as in path_match.h; an image that is
+ * not listed, or whose class is empty, has none; a notice counts paths without an image.
+ * STATUS_USAGE: no such file; STATUS_FAILED: not such a table, no path matches an image, or fewer
+ * than two classes remain. */
 enum status classes_of_table(struct classes *out, struct result *result, const char *file,
                              struct error *err);
 

@@ -1,4 +1,4 @@
-/* cluster_job.c: opens rows and target, and stores what was computed. */
+/* cluster_job.c: opens rows and target, and stores the outcome. */
 #include "jobs/cluster_job.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -84,7 +84,7 @@ enum status cluster_job_claim(struct cluster_job *job, const struct target_claim
 
 /* --- what was computed ----------------------------------------------------------------------- */
 
-/* The outcome for all rows: those that were left out have no label. */
+/* Extends the outcome to all rows: those left out have no label. */
 static enum status spread_rows(struct cluster_outcome *outcome, const struct cluster_job *job,
                                struct error *err)
 {
@@ -194,7 +194,7 @@ static enum status read_found(struct clustering_report *report, struct cluster_j
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* A result is whole without words: what keeps them away is a notice. */
+/* A result is complete without words, so a failure is only a notice. */
 static void find_words(struct clustering_report *report)
 {
     struct error why = ERROR_INIT;

@@ -1,5 +1,5 @@
-/* cluster_job.h: what the jobs have in common that store clusters of rows: clustering.h, which finds
- * them, and labelling.h, which has their centroids.
+/* cluster_job.h: common parts of the jobs that store clusters of rows: clustering.h, which finds
+ * them, and labelling.h, which uses given centroids.
  *
  *   cluster_job_open ──> the job's own parameters ──> cluster_job_claim ──> cluster_job_run
  *                                                                           │
@@ -16,26 +16,25 @@ struct cluster_job {
     const struct clustering_machine *machine;
     struct matrix_input input;
     struct target target;
-    struct path_list paths;       /* of the rows, where they were given: count 0: they were not, */
-    struct result_names names;    /* and as they are stored */
+    struct path_list paths;       /* of the rows, if given (else count is 0), */
+    struct result_names names;    /* and for storing */
     char *source;                 /* the list as a SOURCE */
-    struct matrix_source rows;    /* those of `input`, projected where `projected`, */
+    struct matrix_source rows;    /* those of `input`, projected if `projected` is set, */
     struct projection projection; /* by this */
     bool projected;
-    char *parameters; /* canonical JSON */
-    char content[65]; /* identity of the rows; "" until known */
-    struct cluster_level
-        level[CLUSTER_LEVELS]; /* what was computed, of the rows that can be compared */
+    char *parameters;                           /* canonical JSON */
+    char content[65];                           /* identity of the rows; "" until known */
+    struct cluster_level level[CLUSTER_LEVELS]; /* the outcome, for comparable rows */
     uint32_t level_count;
     bool words; /* look for words for the clusters */
-    /* What is stored besides: name, metric, init (that of levels above: init_above), seed, by_run,
-     * weights; agreement and sweep are those of the report. */
+    /* Other values to store: name, metric, init (for levels above: init_above), seed, by_run,
+     * weights; agreement and sweep come from the report. */
     struct result_clustering about;
     const char *init_above;
     char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
 };
 
-/* Whether this process stores, locks and tells: the only one, or the first of several. */
+/* Whether this process stores, locks and reports: the only one, or the first of several. */
 bool cluster_job_is_first(const struct cluster_job *job);
 
 /* Opens INPUT as matrix_input_open does, the list of its rows' paths (or NULL), and the target. Close
@@ -45,17 +44,18 @@ enum status cluster_job_open(struct cluster_job *job, const char *input, const c
                              struct error *err);
 void cluster_job_close(struct cluster_job *job);
 
-/* Opens job->rows; where `projected`, takes over the arrays of `projection`, which it still names. */
+/* Opens job->rows; if `projected` is set, job->rows takes ownership of the arrays of `projection`,
+ * whose pointers stay valid. */
 enum status cluster_job_project(struct cluster_job *job, struct error *err);
 
-/* Looks for the clusters in the target, or locks it; all processes must have the same rows and
- * parameters, and learn what the first one has found. */
+/* Looks for the clusters in the target, or locks it. All processes must have the same rows and
+ * parameters, and get the result of the first one's search. */
 enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
                               struct error *err);
 
-/* Computes and stores levels, or finds them, and fills the report. make: computes job->level on at most
- * `devices` devices; not called for clusters that were found. reading: where the digest of rows that
- * processes read together goes, which `make` passes on. */
+/* Computes and stores levels, or finds existing ones, and fills the report. make: computes job->level
+ * on at most `devices` devices; not called if the clusters exist. reading: set to the digest of rows
+ * that processes read together, for `make` to pass on. */
 enum status
 cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsigned devices,
                 struct row_tree **reading,

@@ -6,9 +6,9 @@
  *             the rows          the devices                                          │
  *                  └──> target: are the clusters there already? ─────────────────────┘
  *
- * Everything that can be checked without a device is checked before one is looked for. All calls of
- * HDF5 come from the calling thread, or from the thread that reads rows for cluster_run meanwhile.
- */
+ * Everything that can be checked without a device is checked before devices are opened. All calls
+ * of HDF5 come from the calling thread, or from the thread that reads rows for cluster_run
+ * meanwhile. / */
 #include "jobs/clustering.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -31,21 +31,21 @@
 static const char *const init_names[] = {"kmeans++", "kmeans-parallel", "random"};
 
 struct clustering {
-    struct cluster_job job; /* first: `make` gets it */
+    struct cluster_job job; /* must be first: `make` receives it */
     const struct clustering_config *config;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     struct cluster_levels_config levels;
-    enum cluster_metric
-        space; /* that is asked for; where rows are projected, k-means is euclidean */
+    enum cluster_metric space; /* as requested; k-means of projected rows is euclidean */
     bool center;
     uint32_t pca;
     double whiten;
     float *initial, *weights;
-    float *fitted_weights; /* where rows were left out: of the others */
+    float *fitted_weights; /* if rows were left out: weights of the others */
     char init[48];
     char weights_digest[48];
-    char *asked; /* parameters but for what nobody asked as the file has it; NULL: it has nothing */
+    char *
+        asked; /* parameters with the file's values for options not given; NULL: the file has none */
     char *state; /* the file that keeps the state of an unfinished run */
     struct checkpoint_config checkpoint;
     struct folders folders;
@@ -97,7 +97,7 @@ static void set_k(struct clustering *own, uint32_t k)
     own->k = (struct number_range){k, k, 1};
 }
 
-/* Lowers k for few images, unless the file has it, and to the number of different rows. */
+/* Lowers a default k for few images, and any k to the number of distinct rows. */
 static enum status lower_k(struct clustering *own, struct error *err)
 {
     uint32_t distinct = 0;
@@ -206,7 +206,7 @@ static enum status read_weights(struct clustering *own, struct error *err)
     return STATUS_OK;
 }
 
-/* What makes more of a clustering than k-means of the rows. */
+/* Writes the parameters of levels, splits and resampling. */
 static void write_levels(struct json *json, const struct cluster_levels_config *levels)
 {
     char text[CLUSTER_LEVELS * 12] = "";
@@ -257,8 +257,8 @@ static enum status write_parameters(struct clustering *own, struct error *err)
     return own->job.parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
 }
 
-/* Where nobody asks for a number of restarts or a tolerance, a clustering that was made with others, but
- * else with the same parameters, is the same. */
+/* If restarts or tolerance are not given, a stored clustering that differs only in these counts as the
+ * same. */
 static enum status take_stored(struct clustering *own, struct error *err)
 {
     struct result *holder = target_holder(&own->job.target, &own->job.input);
@@ -285,7 +285,7 @@ static enum status take_stored(struct clustering *own, struct error *err)
     return status;
 }
 
-/* A clustering of the preset's rows that says nothing of projections takes the preset's. */
+/* Without options, the rows of a preset are projected as the preset specifies. */
 static enum status choose_projection(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
@@ -354,7 +354,7 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
     return matrix_input_digest(context, hex, err);
 }
 
-/* It lies beside the output, one file for each name. */
+/* The checkpoint lies beside the output, one file per name. */
 static enum status plan_checkpoint(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
@@ -420,7 +420,7 @@ static enum status open_clustering(struct clustering *own, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-/* The sweep as the file has it. */
+/* Converts the sweep to the file's form. */
 static enum status keep_sweep(struct result_sweep *out, const struct cluster_sweep *sweep,
                               const struct folders *folders, struct error *err)
 {
@@ -469,7 +469,7 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
     return status;
 }
 
-/* The rows that are clustered. */
+/* Opens the rows to cluster. */
 static enum status project_rows(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
@@ -492,7 +492,7 @@ static enum status project_rows(struct clustering *own, struct error *err)
     return status == STATUS_OK ? cluster_job_project(&own->job, err) : status;
 }
 
-/* Runs for the one k or for all of them, and compares the clusters with the folders. */
+/* Runs k-means for one k or for all, and compares the clusters with the folders. */
 static enum status run_kmeans(struct clustering *own, struct clustering_report *report,
                               const struct cluster_devices *devices, struct error *err)
 {
@@ -526,7 +526,7 @@ static enum status run_kmeans(struct clustering *own, struct clustering_report *
     return status;
 }
 
-/* Only rows that can be compared are clustered. */
+/* Leaves out rows that cannot be compared. */
 static enum status leave_out_rows(struct clustering *own, struct error *err)
 {
     /* Negative values under hellinger are an error, not a lack of values. */

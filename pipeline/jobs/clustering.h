@@ -17,7 +17,7 @@ struct clustering_config {
     const char *paths;                   /* list of the rows' paths (path_list.h); NULL: none */
     const char *name;                    /* of the result: /clusters/NAME */
     struct number_range k;               /* several: keeps the best one, and the measures of all */
-    struct cluster_levels_config levels; /* count 0: of k alone; else k has that of the first */
+    struct cluster_levels_config levels; /* count 0: only k; else k is that of the first level */
     bool lower_k;        /* k is a default: lower it to the number of distinct rows, and
                                   * with */
     bool usual_k;        /* to clustering_usual_k, with a notice */
@@ -31,7 +31,8 @@ struct clustering_config {
     const char *weights; /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
     /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for
-     * mini-batches 0. Both: or the values of a stored clustering that is otherwise the same. */
+     * mini-batches 0. Both default to the values of a stored clustering that is otherwise the
+     * same. */
     uint32_t n_init;
     bool restarts;
     uint32_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */

@@ -1,4 +1,4 @@
-/* clustering_report.h: what the jobs tell that store clusters. */
+/* clustering_report.h: the report of jobs that store clusters. */
 #ifndef CLPIPE_JOBS_CLUSTERING_REPORT_H
 #define CLPIPE_JOBS_CLUSTERING_REPORT_H
 

@@ -15,7 +15,7 @@
 #endif
 
 #define BLOCK       64u  /* codes counted at a time */
-#define ROWS        512u /* that a task compares with all blocks not before them */
+#define ROWS        512u /* per task, compared with their own and all later blocks */
 #define QUERIES     4u   /* codes that share the loads of a block */
 #define NIBBLES_MAX 66u  /* groups of four bits, even and odd ones separate */
 #define PACKED      (NIBBLES_MAX / 2)
@@ -44,7 +44,7 @@ struct scan {
                     const uint8_t (*query)[NIBBLES_MAX], uint32_t limit);
     uint8_t table[256]; /* bits in which two groups differ, at 16 times one plus the other */
 
-    pthread_mutex_t lock; /* guards what follows, but for reading list.limit */
+    pthread_mutex_t lock; /* guards the following, except reads of list.limit */
     struct code_list list;
     struct error error;
     uint64_t done;
@@ -232,7 +232,7 @@ static void unpack(uint8_t planes[NIBBLES_MAX][BLOCK], const struct block *block
 
 /* --- the list -------------------------------------------------------------------------------- */
 
-/* Lowers the limit as far as the pairs require, and drops those beyond it. */
+/* Lowers the limit until the pairs fit, and drops those beyond it. */
 static void lower_limit(struct code_list *list)
 {
     const struct code_pairs_config *config = list->config;

@@ -47,14 +47,14 @@ struct code_pairs_config {
     void *progress_context;
 };
 
-/* Pairs as they are found, for both searches; `limit` falls as they become too many. */
+/* Collects the pairs of both searches; lowers `limit` if there are too many. */
 struct code_list {
     const struct code_pairs_config *config;
     struct code_pair *pair;
     uint64_t count, room, histogram[CODE_BITS + 1];
     _Atomic uint32_t limit;
 };
-/* STATUS_FAILED: there are more than the memory holds. */
+/* STATUS_FAILED: the pairs do not fit in memory. */
 enum status code_list_add(struct code_list *list, const struct code_pair *pair, uint64_t count,
                           struct error *err);
 /* Sorts the pairs and hands them over. */

@@ -1,4 +1,4 @@
-/* confirm.c: rounds in which stars form, as far as they are known.
+/* confirm.c: forms stars in rounds.
  *
  * A class waits while it has a pair with an earlier class that may still become a reference. In
  * each round all classes that do not wait become references, and their pairs with classes that no

@@ -29,8 +29,8 @@ struct decode_again_use {
     /* Bytes needed by `picture` besides a strip of rows; NULL: none. */
     uint64_t (*memory)(void *context, const struct image_info *info);
     /* Called for each picture whose header was read, on any thread, several at a time, with the
-     * index of its row in `rows`. Must call decode_rows for all rows and decode_end; false: one of
-     * them failed, or decode_end was not called. */
+     * index of its row in `rows`. Must call decode_rows for all rows, then decode_end; returns
+     * false if one of them failed or decode_end was not called. */
     bool (*picture)(void *context, uint64_t index, struct decode *decode,
                     const struct image_info *info);
     /* As in reopen.h. */

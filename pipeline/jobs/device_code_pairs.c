@@ -15,7 +15,7 @@
 #define TEST_CODES   300u /* more than the rows of a work-group */
 #define TEST_LIMIT   100u
 #define TENSOR_MAJOR 8     /* mma.m16n8k32 */
-#define PART_CODES   4096u /* laid out by a thread at a time */
+#define PART_CODES   4096u /* laid out by one thread at a time */
 
 struct search {
     struct ocl_context *context;
@@ -30,7 +30,7 @@ struct search {
 /* The kernel writes pairs as words. */
 _Static_assert(sizeof(struct code_pair) == PAIR_FOUND * sizeof(uint32_t), "a pair is three words");
 
-/* What each value of each byte of a code adds to the code's words. */
+/* The contribution of each value of each byte of a code to the code's words. */
 struct code_layout {
     uint32_t words[CODE_BYTES][256][PAIR_WORDS];
 };

@@ -8,7 +8,7 @@
 /* Like code_pairs_find; ignores config->workers and how. The kernel counts bits, or multiplies on
  * tensor cores if the device takes inline PTX and has them (compute capability 8 or higher). It is
  * checked against plain C with a thousand codes first. STATUS_FAILED: the device does not support
- * it, is wrong, or lacks memory: use the host instead. */
+ * it, computes wrong results or lacks memory; use the host instead. */
 enum status device_code_pairs_find(struct code_pairs *out, struct ocl_context *context,
                                    const struct code_pairs_config *config, struct error *err);
 

@@ -1,4 +1,4 @@
-/* diffusing.c: reads the stored graph or makes one. */
+/* diffusing.c: reads the stored graph or computes one. */
 #include "jobs/diffusing.h"
 #include "base/held.h"
 #include "base/path.h"

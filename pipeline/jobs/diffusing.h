@@ -6,13 +6,13 @@
 #include "jobs/matrix_input.h"
 #include "neighbours/neighbours.h"
 
-/* The neighbours that the file has of exactly these rows of a feature, at least n each. STATUS_END: it has
+/* Reads the stored neighbours of exactly these rows of a feature, at least n each. STATUS_END: there are
  * none. Clear *out in any case. */
 enum status stored_neighbours(struct neighbours *out, const struct matrix_source *rows,
                               enum cluster_metric metric, uint32_t n, struct result *result,
                               const char *feature, struct error *err);
 
-/* rows: those of `input`, or made from them. n: at least this many each; overrides that of
+/* rows: those of `input`, or derived from them. n: at least this many each; overrides that of
  * `search`. Errors are those of neighbours_find. */
 enum status diffusing_nearest(struct neighbours *out, const struct matrix_source *rows,
                               struct matrix_input *input, uint32_t n,

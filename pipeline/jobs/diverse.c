@@ -1,5 +1,5 @@
-/* diverse.c: each image chosen is the one farthest from those before: the first has the lowest
- * random number; ties go to the lowest row. Distances are canonical, so the result is exact. A row
+/* diverse.c: always chooses the image farthest from those already chosen; the first has the lowest
+ * random number, ties go to the lowest row. Distances are canonical, so the result is exact. A row
  * is skipped if the new centre is so far from its own that it cannot be nearer (triangle
  * inequality). */
 #include "base/held.h"
@@ -30,7 +30,7 @@ struct diverse {
     uint32_t centres;
     struct farthest *part; /* per part */
     /* The block being compared: */
-    const float *rows; /* NULL: none of it can be nearer to the newest centre */
+    const float *rows; /* NULL: none of its rows can be nearer to the newest centre */
     uint64_t first, count;
 };
 

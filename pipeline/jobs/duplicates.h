@@ -49,8 +49,8 @@ struct duplicates {
 
 struct duplicates_config {
     uint32_t near; /* ignores codes that differ in more bits; 0: only bytes and pixels */
-    /* Pairs are near only if their pictures, decoded again, prove it. Otherwise the codes alone
-     * decide, and equal pixels are not searched for. */
+    /* Decode pictures again: pairs are near only if the pictures prove it. Otherwise the codes
+     * alone decide, and equal pixels are not searched for. */
     bool compare;
     unsigned threads;
     struct ocl_context *context; /* compares codes; NULL, or if it fails: the host does */
@@ -65,7 +65,8 @@ struct duplicates_config {
 #define DUPLICATES_BLIND 40u  /* and without it */
 #define DUPLICATES_MOST  128u
 
-/* STATUS_FAILED: the file has no codes, or memory. STATUS_INTERRUPTED: a stop was requested. */
+/* STATUS_FAILED: the file has no codes, or out of memory. STATUS_INTERRUPTED: a stop was
+ * requested. */
 enum status duplicates_find(struct duplicates *out, struct result *result,
                             const struct duplicates_config *config, struct error *err);
 void duplicates_clear(struct duplicates *duplicates);

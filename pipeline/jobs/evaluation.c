@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows that are ranked, and by which metric. `from` stays the caller's, who closes it later. */
+/* Opens the rows to rank and chooses the metric. The caller keeps `from` and closes it later. */
 static enum status open_rows(struct matrix_source *out, enum cluster_metric *metric,
                              const struct matrix_source *from,
                              const struct evaluation_config *config, struct error *err)
@@ -200,7 +200,7 @@ enum status evaluation_run(struct evaluation *out, const struct evaluation_confi
                  : strcmp(config->classes, CLASSES_OF_CLS) == 0
                      ? classes_of_cls(&out->classes, out->result, err)
                      : classes_of_table(&out->classes, out->result, config->classes, err);
-    /* What costs nothing comes first: a name that is wrong is told at once. */
+    /* Cheap checks come first, so that wrong names are reported at once. */
     if (status == STATUS_OK)
         status = compare_all_clusters(out, config, err);
     if (status == STATUS_OK)

@@ -1,4 +1,4 @@
-/* find_duplicates.c: from rows to groups.
+/* find_duplicates.c: finds groups of copies among the rows.
  *
  *   rows ── same size and digest of bytes ──────────────────────────────────┐
  *     ├──── same size, same code ── decoded: digest of pixels ──────────────┼──> stars

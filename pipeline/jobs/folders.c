@@ -50,7 +50,7 @@ enum status folder_number(uint32_t *number, struct folder_numbers *table, uint16
     return STATUS_OK;
 }
 
-/* Of the images of `result`, or of a list of paths. */
+/* Finds the folders of the images of `result`, or of a list of paths. */
 static enum status number_folders(struct folders *out, struct result *result,
                                   const struct path_list *list, uint64_t n, struct error *err)
 {

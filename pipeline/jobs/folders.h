@@ -17,7 +17,7 @@ enum status folders_read(struct folders *out, struct result *result, struct erro
 enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
 void folders_clear(struct folders *folders);
 
-/* Numbers of folders, in the order in which they are asked for; zeroed: none yet. The owner frees
+/* Numbers folders in the order in which they are looked up; initially zeroed. The owner frees
  * `slot`. */
 struct folder_numbers {
     struct folder_slot *slot; /* by digest: open addressing, at most half full */

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row of the matrix, and where it goes in the block. */
+/* A row of the matrix, and its place in the block. */
 struct wanted {
     uint64_t row;
     uint64_t slot;
@@ -36,7 +36,7 @@ struct job {
     struct workdir *lock;
     uint64_t rows_at_once;
     struct wanted *wanted; /* rows_at_once */
-    float *staged;         /* staged_rows rows of the matrix, as they lie there */
+    float *staged;         /* staged_rows rows of the matrix, in its order */
     uint64_t staged_rows;
     const char *phase;
 };
@@ -50,7 +50,8 @@ static enum status check_finite(const struct job *job, const float *rows, uint64
     const uint64_t columns = job->input.source.dimension, values = count * columns;
     char shown[256], path[128], of[160] = "";
     uint64_t at = 0;
-    /* The sum is finite only if all of them are; a sum that overflows is looked at again. */
+    /* The sum is finite only if all of them are; if a sum overflows, the values are checked
+     * again. */
     float sum = 0;
     for (uint64_t i = 0; i < values; i++)
         sum += rows[i] * 0.0f;
@@ -226,7 +227,8 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     job->rows_at_once = matrix_rows_at_once(&job->rows);
     if (!job->match.row)
         return STATUS_OK;
-    /* What gathering takes beside the block: a note of each of its rows, and rows as they are read. */
+    /* The memory for gathering besides the block: an entry for each of its rows, and the rows being
+     * read. */
     const uint64_t row_bytes = source->dimension * sizeof(float);
     job->staged_rows = matrix_rows_at_once(source);
     if (config->memory / 2 / (row_bytes + sizeof *job->wanted) > job->rows_at_once)
@@ -258,7 +260,7 @@ enum status importing_run(struct importing_report *report, const struct importin
         status = imported_equal(&report->found, job.result, &feature, err);
     if (status == STATUS_OK && !report->found)
         status = imported_check(job.result, config->name, config->replace, err);
-    /* An ingest of the same file would lose the feature, or it the images that the ingest adds. */
+    /* Otherwise a simultaneous ingest could lose the feature, or the import the ingest's images. */
     if (status == STATUS_OK && !report->found)
         status = workdir_open(&job.lock, config->file, err);
     if (status == STATUS_OK && !report->found)

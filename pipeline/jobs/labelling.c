@@ -17,8 +17,8 @@
 
 struct labelling {
     struct cluster_job
-        job; /* first: `make` gets it. Its levels have centroids, and all but the first
-                             * their parents as labels */
+        job; /* must be first: `make` receives it. Its levels have centroids and, except the first,
+              * their parents as labels */
     const struct labelling_config *config;
     struct result *from; /* the file of the centroids */
     const struct result_clusters *clusters;
@@ -27,8 +27,8 @@ struct labelling {
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Equal names do not make equal features: counts and shares have the same one. Foreign rows are
- * compared by their length alone. Imported ones say nothing of how they were made: their names must be
+/* Features with equal names may differ, as counts and shares do, so specifications are compared. Foreign rows are
+ * compared only by length. Imported features have no specification: their names must be
  * the same. */
 static enum status match_features(const struct labelling *own, struct error *err)
 {
@@ -107,7 +107,7 @@ static enum status write_parameters(struct labelling *own, struct error *err)
     return own->job.parameters ? STATUS_OK : error_memory(err, 512, "the parameters");
 }
 
-/* The levels, from that of the rows on. */
+/* Reads the levels, from that of the rows on. */
 static enum status read_levels(struct labelling *own, struct error *err)
 {
     const struct result_clusters *clusters = own->clusters, *above;

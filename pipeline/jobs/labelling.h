@@ -5,7 +5,7 @@
 #include "jobs/clustering.h"
 
 struct labelling_config {
-    const char *centroids;       /* the clpipe file that holds them, */
+    const char *centroids;       /* the clpipe file with the centroids, */
     const char *name;            /* and the name of the clustering; NULL: the only one */
     const char *input, *feature; /* as matrix_input_open takes them; feature NULL: the clustered
                                     one */

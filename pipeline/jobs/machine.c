@@ -1,4 +1,4 @@
-/* machine.c: which of the chosen devices work together. */
+/* machine.c: decides which of the chosen devices work together. */
 #include "jobs/machine.h"
 #include "base/log.h"
 #include "ranks/processes.h"

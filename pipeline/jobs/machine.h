@@ -56,7 +56,7 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
 /* Closes the open ones; accepts a zeroed struct. */
 void clustering_contexts_close(struct clustering_contexts *contexts);
 
-/* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
+/* A configuration with the limits and callbacks of the machine, and defaults for the rest. */
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
 /* The same of a search, without devices. */
 struct neighbours_config clustering_search(const struct clustering_machine *machine,

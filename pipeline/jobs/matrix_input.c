@@ -26,7 +26,7 @@
 
 /* --- reading and digesting ------------------------------------------------------------------- */
 
-/* With the first rows that are read; by several threads. */
+/* Called when rows are first read, by several threads. */
 static enum status open_digest(struct matrix_input *input, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -93,7 +93,7 @@ static enum status digest_part(void *context, uint64_t part, struct error *err)
     return status;
 }
 
-/* Reads all rows, on all CPUs where the source lets them. */
+/* Reads all rows, on all CPUs if the source permits it. */
 static enum status digest_together(struct matrix_input *input, struct error *err)
 {
     const uint64_t step = row_tree_piece(input->rows.dimension * sizeof(float));
@@ -130,7 +130,7 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
     return status;
 }
 
-/* The digest that clusterings have that were made before there was row_tree.h. */
+/* The digest of clusterings made before row_tree.h existed. */
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
                                    struct error *err)
 {
@@ -163,7 +163,8 @@ enum status matrix_input_digest_as(struct matrix_input *input, const char *conte
 
 /* --- kinds of input -------------------------------------------------------------------------- */
 
-/* The last part of a path, with only what the name of a dataset may hold: it becomes an attribute. */
+/* The last component of a path, reduced to characters valid in the name of a dataset, since it
+ * becomes an attribute. */
 static void name_after(struct matrix_input *input, const char *text)
 {
     const char *slash = strrchr(text, '/');
@@ -227,7 +228,7 @@ static enum status open_npy(struct matrix_input *input, const char *feature, con
 }
 
 /* Files by their first bytes, or else by their extension: an HDF5 file may begin with a user block,
- * and a damaged one is told so by the opening. */
+ * and opening reports a damaged one. */
 static const struct container {
     const char *start, *extension;
     size_t length;
@@ -260,7 +261,7 @@ static const struct container *recognise(const char *path)
     return NULL;
 }
 
-/* Where FILE.h5:/dataset is to be split: the last ":/" that follows the name of a file; 0: nowhere. */
+/* Where to split FILE.h5:/dataset: the last ":/" after the name of an existing file; 0: nowhere. */
 static size_t split_at(const char *text)
 {
     size_t split = 0;
@@ -377,7 +378,7 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     return status;
 }
 
-/* An error if the rows that were left out have no values, as images without a row of an imported feature. */
+/* Fails if the rows left out have no values, as images without a row of an imported feature. */
 static enum status refuse_missing(const struct matrix_input *input, struct error *err)
 {
     const uint32_t dimension = input->rows.dimension;

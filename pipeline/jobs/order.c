@@ -3,8 +3,8 @@
  *
  * A leaf is ordered by its keys; any other node takes the first of each of its children, then the
  * second of each, and so on, with the children in a seeded order and exhausted ones left out. So
- * the first N of the root are N images divided as equally as possible at every level, what a small
- * cluster lacks going to the others; and a smaller N yields a prefix of them. */
+ * the first N of the root are N images divided as equally as possible at every level, with the
+ * unused part of small clusters given to the others; a smaller N yields a prefix. */
 #include "jobs/selection.h"
 #include "kmeans/canonical.h"
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* original.c: stat(), and its meaning on different file systems. */
+/* original.c: identifies files with stat(), considering the file system. */
 #include "jobs/original.h"
 
 #include "base/clock.h"

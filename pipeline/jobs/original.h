@@ -1,4 +1,4 @@
-/* original.h: the file of a row of a result, as it is on this machine now.
+/* original.h: the current file of a result's row on this machine.
  *
  * A result has paths relative to its sources, and sources as given by the user. In another
  * directory, or after a file was replaced, such a path may name a different picture. So the
@@ -27,8 +27,8 @@ struct original {
     enum original_state state;
     char *name;    /* from original_name; the rest is only set if the state is THERE */
     char *real;    /* without symbolic links; NULL: equal to `name` */
-    size_t member; /* not 0: offset in `name` of an archive member's name; the following is then
-                    * about the archive */
+    size_t member; /* not 0: offset in `name` of an archive member's name; the following members
+                    * then describe the archive */
     struct stat st;
     enum file_system system;
     uint64_t mount; /* of an untrusted file system; 0: unknown */

@@ -1,5 +1,5 @@
 /* path_list.c: maps or reads a list, notes where its paths begin, and indexes them by a hash of
- * their bytes; equality is that of the bytes themselves. */
+ * their bytes; equal hashes are compared by bytes. */
 #include "jobs/path_list.h"
 #include "base/hash.h"
 #include "base/output.h"

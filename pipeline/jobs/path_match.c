@@ -1,4 +1,4 @@
-/* path_match.c: looks each image up in the list under all names that it has. */
+/* path_match.c: looks each image up in the list under all of its names. */
 #include "jobs/path_match.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -15,7 +15,7 @@
 /* As given, absolute in the working directory, absolute without symbolic links, absolute where it was given. */
 #define PREFIXES 4
 
-/* The beginnings that the paths of one source may have. */
+/* The possible prefixes of the paths of one source. */
 struct prefixes {
     char *text[PREFIXES]; /* or NULL */
     bool whole;           /* the source is a file: the prefix is its path */
@@ -79,7 +79,7 @@ static enum status open_source(struct prefixes *out, const struct finder *finder
         !(out->text[3] = source_path(list ? "." : result->sources[number], directory)))
         return error_memory(err, PATH_MAX, "a file name");
     if (list) {
-        /* Paths of a list are as they are, or relative to a directory. */
+        /* Paths of a list are used unchanged or relative to a directory. */
         out->text[1] = strdup(finder->working);
         out->text[2] = realpath(".", NULL);
         return out->text[1] ? STATUS_OK : error_memory(err, PATH_MAX, "a file name");
@@ -92,7 +92,7 @@ static enum status open_source(struct prefixes *out, const struct finder *finder
     out->text[0][filelist_normalize(out->text[0], strlen(out->text[0]))] = 0;
     for (int i = 0; i < PREFIXES; i++)
         trim(out->text[i]);
-    /* "." stands for nothing: the path alone is looked for anyway. */
+    /* "." adds nothing: the path itself is looked up anyway. */
     if (strcmp(out->text[0], ".") == 0)
         out->text[0][0] = 0;
     out->whole = stat(source, &st) == 0 && !S_ISDIR(st.st_mode);
@@ -122,7 +122,7 @@ static void close_sources(struct finder *finder)
     free(finder->buffer);
 }
 
-/* Prefix and path in the buffer. */
+/* Writes prefix and path to the buffer. */
 static enum status compose(size_t *length, struct finder *finder, const char *prefix,
                            const char *path, bool whole, struct error *err)
 {
@@ -141,7 +141,7 @@ static enum status compose(size_t *length, struct finder *finder, const char *pr
 
 /* --- matching -------------------------------------------------------------------------------- */
 
-/* The row of an image; *several: more than one path is its name. */
+/* The row of an image; *several: more than one path names it. */
 static enum status find_image(uint64_t *row, bool *several, struct finder *finder,
                               const struct result_image *image, struct error *err)
 {
@@ -149,7 +149,7 @@ static enum status find_image(uint64_t *row, bool *several, struct finder *finde
     uint64_t found[PREFIXES + 2];
     unsigned count = 0;
     found[count++] = path_list_find(finder->list, image->path_raw, strlen(image->path_raw));
-    /* A table of ours has \xHH for bytes that are not UTF-8. */
+    /* clpipe's own tables have \xHH for bytes that are not UTF-8. */
     if (image->path != image->path_raw)
         found[count++] = path_list_find(finder->list, image->path, strlen(image->path));
     for (int i = 0; i < PREFIXES; i++) {
@@ -173,7 +173,7 @@ static enum status find_image(uint64_t *row, bool *several, struct finder *finde
     return STATUS_OK;
 }
 
-/* Names in *unused the paths whose bit is not set. */
+/* Lists the paths whose bit is not set in *unused. */
 static void count_unused(struct path_match *out, const struct path_list *list, const uint8_t *used)
 {
     struct names names = {0, out->first_unused, sizeof out->first_unused};

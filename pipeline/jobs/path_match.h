@@ -1,10 +1,10 @@
 /* path_match.h: which row of a matrix belongs to which image, by path.
  *
  * A path of the list is an image's if it is
- *   - its path as the file has it, relative to its source;
- *   - that behind the source as it was given ("photos/a.jpg");
- *   - the absolute path that this gives in the working directory, with or without symbolic links in
- *     the source resolved, or in the directory where the source was given. */
+ *   - its path in the file, relative to its source;
+ *   - the same with the source, as given, in front ("photos/a.jpg");
+ *   - the absolute form of that, in the working directory (with or without symbolic links in the source resolved) or in the directory where the source was
+ * given. */
 #ifndef CLPIPE_JOBS_PATH_MATCH_H
 #define CLPIPE_JOBS_PATH_MATCH_H
 

@@ -24,7 +24,7 @@ struct redecode {
  * plane's pixel `in` units, so a source pixel contributes to at most two of them. */
 struct shrink {
     uint32_t in_width, in_height, width, height, channels;
-    uint32_t y, left; /* the row being filled, and how much of it is missing */
+    uint32_t y, left; /* the row being filled, and the missing part of it */
     uint64_t *row, *sum;
 };
 
@@ -49,8 +49,8 @@ static bool shrink_begin(struct shrink *shrink, const struct image_info *info, u
     return shrink->row != NULL;
 }
 
-/* How much of the next source pixel falls into *at of the plane's, of which *left is not covered
- * yet; the rest falls into the next one. */
+/* The part of the next source pixel that falls into pixel *at of the plane, of which *left is not
+ * covered yet; the rest falls into the next one. */
 static inline uint32_t walk(uint32_t *at, uint32_t *left, uint32_t in, uint32_t out)
 {
     const uint32_t part = min_u32(*left, out);

@@ -1,4 +1,4 @@
-/* removal.c: from groups to what can be removed.
+/* removal.c: finds the members of groups that can be removed.
  *
  *   members ── checked ── kept and removed ── compared ── read, and checked again */
 #include "jobs/removal.h"

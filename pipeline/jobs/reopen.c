@@ -38,7 +38,7 @@ struct task {
     uint64_t bytes, where;
     int64_t mtime_ns;
     bool streamed;    /* its source was a stream */
-    struct blob blob; /* of a member opened in order */
+    struct blob blob; /* of the last member opened in order */
 };
 
 struct reopen {
@@ -54,7 +54,7 @@ struct reopen {
     const struct reopen_use *use;
     uint64_t lost; /* number of archives */
     char lost_path[256], lost_why[200];
-    atomic_bool streamed; /* some pictures of a stream that are no files here */
+    atomic_bool streamed; /* some pictures of a stream have no files here */
     atomic_int shortage;  /* errno of a lack of resources when opening a picture; 0: none */
 };
 
@@ -189,7 +189,7 @@ static enum status list_archive(struct finding *finding, const struct archive_fi
     return archives_list(reopen->known, &finding->listing, file, err);
 }
 
-/* Sets `where` for all rows of the archive with which `path`, the path of a row, begins. The
+/* Sets `where` for all rows of the archive named at the beginning of `path`, the path of a row. The
  * member's name begins at `path` + `name`, the row's at `path` + `prefix`. */
 static enum status find_members(struct reopen *reopen, uint64_t row,
                                 const struct result_image *image, const char *path, size_t name,

@@ -31,7 +31,7 @@ struct reopened {
 struct reopen_use {
     /* Called for each opened picture, on any thread, several at a time. */
     void (*picture)(void *context, const struct reopened *reopened);
-    /* Called on the calling thread when `done` rows are done; may be NULL. */
+    /* Called on the calling thread as rows are done; may be NULL. */
     enum status (*progress)(void *context, uint64_t done, struct error *err);
     void *context;
 };

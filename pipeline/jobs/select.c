@@ -181,7 +181,7 @@ static void write_parameters(struct json *json, const struct selection *selectio
     json_close_object(json);
 }
 
-/* The digest of what was chosen from: labels, else a feature's rows, else the files' bytes. */
+/* The digest of the input of the choice: labels, else a feature's rows, else the files' bytes. */
 static void find_content(char content[65], const struct selection *selection)
 {
     char name[FEATURE_NAME_MAX + 32] = "/images/digest";

@@ -20,10 +20,10 @@ struct select_config {
     int metric;              /* for `diverse`: enum cluster_metric; -1: the default */
     uint64_t count;          /* images; 0: as many as possible */
     uint64_t per_cluster;    /* maximum per cluster; 0: any number */
-    double alike;            /* cosine from which two images of a cluster are alike; NAN: never */
+    double alike; /* minimum cosine of similar images of a cluster; NAN: none are similar */
     enum select_preference preference; /* which of these is kept */
     const char *within;                /* a list of paths to choose from, or NULL */
-    uint32_t without; /* not from images with one of these flags (result/flags.h) */
+    uint32_t without;                  /* exclude images with one of these flags (result/flags.h) */
     uint64_t seed;
     struct clustering_machine machine;
 };
@@ -44,14 +44,14 @@ struct selection {
     float *distances;
     struct candidate *candidate; /* the chosen ones first, in order */
     uint64_t candidates;         /* rows that could be chosen */
-    uint64_t flagged;            /* that `without` has taken from them */
+    uint64_t flagged;            /* images excluded by `without` */
     uint64_t chosen;
-    /* Left out because they are like a kept one of their cluster; by row. */
+    /* Left out as similar to a kept one of their cluster; by row. */
     int64_t *omitted, *kept;
     float *cosine;
     uint64_t omitted_count;
     bool hidden_known; /* from stored neighbours: */
-    uint64_t hidden;   /* candidates with an equally alike, kept neighbour in another cluster */
+    uint64_t hidden;   /* candidates with an equally similar, kept neighbour in another cluster */
     double radius;     /* for `diverse`: no candidate is farther from a chosen one; else NAN */
     bool stored;       /* the file has it already */
 };
@@ -68,12 +68,12 @@ void reason_nearest(const void *selection, uint64_t i, char text[SELECTION_REASO
 void reason_random(const void *selection, uint64_t i, char text[SELECTION_REASON]);
 void reason_diverse(const void *selection, uint64_t i, char text[SELECTION_REASON]);
 
-/* Keeps one of the images of a cluster that are alike (Abbas et al., SemDeDup, 2023, which may keep any).
+/* Keeps one of the similar images of a cluster (Abbas et al., SemDeDup, 2023, which may keep any).
  * Removes from the candidates each one whose cosine with a kept one of its cluster is at least
- * config->alike: the images of a cluster are considered in order of preference, and each names the
- * first that it is like. So no two kept images are alike. Rows without values are kept. If the file
- * has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster does not
- * fit the memory. */
+ * config->alike: the images of a cluster are considered in order of preference, and each refers to the
+ * first similar one. So no two kept images of a cluster are similar. Rows without values are kept. If
+ * the file has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster
+ * does not fit the memory. */
 enum status alike_leave_out(struct selection *selection, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* shards.c: plans where each image goes, and writes archive by archive.
+/* shards.c: assigns images to archives, and writes one archive after another.
  *
  * The position of each member in an archive follows from the sizes in the result, so threads write
  * pictures to their places while others are read. Whether a file is missing or has changed is only
@@ -198,7 +198,7 @@ static enum status read_labels(struct shards *shards, struct error *err)
 
 /* --- what they were made from ------------------------------------------------------------------ */
 
-/* Text that is the same for the same archives. The caller frees it. */
+/* The text that identifies the archives' input. The caller frees it. */
 static char *describe(const struct shards *shards)
 {
     const struct shards_config *config = shards->config;

@@ -1,4 +1,4 @@
-/* sheets.c: JPEG files of many thumbnails.
+/* sheets.c: makes JPEG files of many thumbnails.
  *
  * A thumbnail and a sheet have the same quantization tables and sampling, and cells begin at
  * multiples of 16 pixels, so the coefficients of a thumbnail's blocks are copied and only entropy
@@ -263,7 +263,8 @@ static enum status make_sheet(struct sheets *sheets, uint64_t sheet, struct erro
     const uint64_t first = sheet * sheets->cells;
     const uint64_t count = min_u64(sheets->cells, sheets->config->count - first);
     const uint32_t rows = (uint32_t)((count + grid->columns - 1) / grid->columns);
-    const uint32_t columns = grid->columns; /* also of few: pages scale a sheet by them */
+    const uint32_t columns = grid->columns; /* even for few thumbnails: pages scale a sheet by its
+                                             * columns */
     struct codec codec = {.file = NULL};
     jvirt_barray_ptr array[3];
     enum status status = STATUS_OK;

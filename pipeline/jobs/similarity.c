@@ -50,9 +50,9 @@ void similarity_close(struct similarity *similarity)
 struct name {
     const char *text; /* without leading "./" */
     const char *last; /* its last component */
-    char *real;       /* where it leads; NULL: to no file */
+    char *real;       /* the file it leads to; NULL: none */
     uint64_t matches;
-    uint64_t replaced; /* a row of this name, plus one, whose file was another */
+    uint64_t replaced; /* a row of this name, plus one, which was read from another file */
 };
 
 static enum status read_row(uint64_t *row, const struct similarity *similarity, const char *text,
@@ -101,7 +101,7 @@ static enum status is_named(bool *named, struct locator *locator,
         *named = real && strcmp(real, name->real) == 0;
         free(real);
     }
-    /* Behind the source as it was given, wherever that is now. */
+    /* Below the source as given, even if that no longer exists. */
     const char *source =
         image->source < result->source_count ? result->source_names[image->source] : "";
     size_t length = strlen(source);
@@ -181,7 +181,7 @@ static struct neighbours_config configure(const struct similarity *similarity)
                              similarity->config->n);
 }
 
-/* Takes over the first n of an order. */
+/* Stores the first n of an order. */
 static void take_diffused(void *context, uint32_t query, const struct diffused *order,
                           uint64_t count)
 {
@@ -258,7 +258,7 @@ static enum status search_expanded(struct similarity *similarity, const struct q
     return status;
 }
 
-/* Diffusion and expansion know the rows that can be compared, by their numbers among these. */
+/* Diffusion and expansion number only the comparable rows. */
 static enum status search_graph(struct similarity *similarity, const struct queries *queries,
                                 struct error *err)
 {
@@ -340,7 +340,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     return status;
 }
 
-/* Whether the file has them already: of these rows, in this metric, as many. */
+/* Whether the file already has them: for these rows, in this metric, as many. */
 static enum status look_for_stored(struct similarity *similarity, char content[65],
                                    struct error *err)
 {

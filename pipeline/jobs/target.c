@@ -1,5 +1,5 @@
-/* target.c: whether clusters go into their input or into a file of their own, and whether they are
- * there already. */
+/* target.c: decides whether clusters are stored in their input or in a separate file, and whether
+ * they exist already. */
 #include "jobs/target.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -20,7 +20,7 @@ static bool same_path(const char *a, const char *b)
            one.st_ino == two.st_ino;
 }
 
-/* Whether the rows of the clusters in `holder` have these paths, or none as `paths` is NULL. */
+/* Whether the rows of the clusters in `holder` have these paths, or none if `paths` is NULL. */
 static enum status check_paths(struct result *holder, const struct path_list *paths,
                                struct error *err)
 {
@@ -64,7 +64,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
     out->output = wanted;
     path_for_message(shown, sizeof shown, wanted);
     if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK; /* output_open tells what is wrong with it */
+        return STATUS_OK; /* output_open reports the problem */
     if (result_open(&out->holder, wanted, err) != STATUS_OK)
         return error_remedy(err, REMEDY_OTHER_OUTPUT);
     if (!out->holder->named && (result_images(out->holder) > 0 || out->holder->feature_count > 0))
@@ -83,10 +83,10 @@ struct result *target_holder(const struct target *target, const struct matrix_in
 /* --- evidence that rows outside clpipe files are unchanged -------------------------------------- */
 
 /* The sample is SHA-256 of the numbers of rows and columns (uint64) and the float32 values of 64 rows from
- * the first to the last, evenly spaced (all where there are fewer): it tells apart what the times of
- * a file system cannot, such as copies that keep them. */
+ * the first to the last, evenly spaced (all if there are fewer). It detects changes that times do not
+ * show, such as copies that keep them. */
 #define SAMPLE_ROWS 64
-/* The coarsest times that file systems keep. */
+/* The coarsest resolution of file systems' times. */
 #define SETTLED_NS 2000000000
 
 static enum status sample(struct result_origin *out, const struct matrix_source *rows,
@@ -141,7 +141,7 @@ static bool same_origin(const struct result_origin *a, const struct result_origi
 
 /* --- what is there already ------------------------------------------------------------------- */
 
-/* The identity of the rows, or that of the clusters where the file of their rows vouches for it. */
+/* The identity of the rows, or that stored with the clusters if their file is unchanged. */
 static enum status find_content(struct matrix_input *input, char content[65],
                                 const struct result_clusters *old, bool verify, struct error *err)
 {
@@ -207,12 +207,13 @@ enum status target_take(struct target *target, struct matrix_input *input, char 
         workdir_tidy(target->output);
         return STATUS_OK;
     }
-    /* Better now than after an hour. */
+    /* Checks now rather than after an hour. */
     status = output_open(&trial, target->output, err);
     output_close(&trial);
     if (status != STATUS_OK)
         return status;
-    /* An ingest of the same file would lose the clusters, or they the images it adds. */
+    /* Otherwise a simultaneous ingest could lose the clusters, or the clustering the ingest's
+     * images. */
     status = workdir_open(&target->lock, target->output, err);
     if (status == STATUS_OK && input->result)
         status = result_check_current(input->result, err);

@@ -8,17 +8,17 @@
 
 struct target {
     const char *output;    /* the file written: the one requested, or the input */
-    const char *base;      /* the clpipe file that is copied and gets the clusters, or NULL */
+    const char *base;      /* the clpipe file to copy with the clusters, or NULL */
     struct result *holder; /* the requested file, if it has earlier clusters */
-    struct workdir *lock;  /* keeps others from writing the output */
+    struct workdir *lock;  /* prevents others from writing the output */
     bool replace;          /* clusters of that name exist and are replaced */
     bool found;            /* the same clusters already exist */
 };
 
-/* Decides what to write: the clpipe file itself, or the file `wanted`, which may contain earlier
- * clusters but nothing else. paths: of the rows, or NULL; earlier clusters must be of rows with the
- * same paths. STATUS_USAGE: it contains images, or it is NULL and INPUT is not a clpipe file;
- * STATUS_FAILED: it is not a clpipe file. Close it even after a failure. */
+/* Decides which file to write: the clpipe file itself, or the file `wanted`, which may contain
+ * earlier clusters but nothing else. paths: of the rows, or NULL; earlier clusters must be of rows
+ * with the same paths. STATUS_USAGE: it contains images, or it is NULL and INPUT is not a clpipe
+ * file; STATUS_FAILED: it is not a clpipe file. Close it even after a failure. */
 enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,
                         const struct path_list *paths, struct error *err);
 
@@ -41,7 +41,7 @@ enum status target_take(struct target *target, struct matrix_input *input, char 
  * was opened, or less than two seconds before. STATUS_FAILED: unreadable rows. */
 enum status target_origin(struct result_origin *out, struct matrix_input *input, struct error *err);
 
-/* What holds earlier clusters: the wanted file, or the input; NULL where neither does. */
+/* The file with earlier clusters: the requested one or the input; NULL: neither has any. */
 struct result *target_holder(const struct target *target, const struct matrix_input *input);
 
 void target_close(struct target *target);

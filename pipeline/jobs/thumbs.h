@@ -71,7 +71,7 @@ struct sheet_grid thumbs_grid(const struct thumbs *thumbs);
 struct sheets_config {
     const uint64_t *rows; /* in the order of the cells; rows may repeat */
     uint64_t count;
-    uint32_t first; /* number of the first sheet: positions and `write` count from it */
+    uint32_t first; /* number of the first sheet, for positions and `write` */
     /* Receives a finished JPEG file. Called by several threads at a time, for sheets in any order;
      * `data` is valid until it returns. */
     enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
