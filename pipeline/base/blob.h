@@ -12,11 +12,11 @@
 #include <sys/types.h>
 
 struct blob {
-    int fd;                 /* -1: bytes in memory, or nothing */
-    uint64_t offset, bytes; /* the range */
-    uint64_t file_bytes; /* size and modification time that the file behind fd has as long as it */
-    int64_t mtime_ns;    /* is unchanged */
-    const void *memory;  /* where fd is -1; NULL: nothing */
+    int fd;                           /* -1: bytes in memory, or nothing */
+    uint64_t offset, bytes;           /* the range */
+    uint64_t file_bytes;              /* size and modification time of the file as long as it */
+    int64_t mtime_ns;                 /* is unchanged */
+    const void *memory;               /* if fd is -1; NULL: nothing */
     void (*close)(struct blob *blob); /* releases the descriptor or the memory; NULL: borrowed */
 };
 
@@ -41,7 +41,7 @@ static inline bool blob_is_open(const struct blob *blob)
 }
 
 /* Reads up to `size` bytes from `position` on, as pread() does, never past the range. A blob of a
- * whole file ends where the file ends now. -1 with errno, never EINTR. */
+ * whole file ends at the file's current end. -1 with errno, never EINTR. */
 ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t position);
 
 /* Tells the system that the first `bytes` will be read. */

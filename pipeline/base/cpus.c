@@ -2,8 +2,8 @@
  *
  * The affinity mask does not show a container's limit, which is a quota of CPU time per period, set
  * on the process's cgroup or on any cgroup above it, and likewise a limit of memory.
- * /proc/self/mountinfo tells where the cgroups are mounted, and which of their directories the mount
- * shows. */
+ * /proc/self/mountinfo shows where the cgroups are mounted, and which of their directories are
+ * visible there. */
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* failure.h: why a file gave no image. The list is closed; its names are part of the file format.
+/* failure.h: reasons why a file was not decoded. The list is closed; its names are part of the file
+ * format.
  *
  * A failure belongs to one item and travels with it into /failures; it never stops a run. */
 #ifndef CLPIPE_BASE_FAILURE_H
@@ -21,7 +22,7 @@ enum reason {
     REASON_TIMEOUT,         /* over the decode time limit, if one is set */
     REASON_OUT_OF_MEMORY,   /* the codec could not get memory */
     REASON_DECODER_CRASHED, /* an isolated decoder died */
-    REASON_NOT_AN_IMAGE,    /* neither content nor name says image: skipped, not failed */
+    REASON_NOT_AN_IMAGE,    /* neither content nor name is that of an image: skipped, not failed */
     REASON_COUNT
 };
 

@@ -1,7 +1,7 @@
 /* hash.c: MurmurHash3_x64_128 and CRC-32C; SHA-256 is libcrypto's.
  *
- * x86 CPUs since 2008 have an instruction for CRC-32C; it is detected at run time, and plain C gives
- * the same answer elsewhere. */
+ * x86 CPUs since 2008 have an instruction for CRC-32C; it is detected at run time, and plain C
+ * computes the same elsewhere. */
 #include "base/hash.h"
 #include <endian.h>
 #include <pthread.h>

@@ -17,10 +17,10 @@
 struct held {
     struct held_block *last;
     bool failed;
-    uint64_t bytes; /* asked for so far */
+    uint64_t bytes; /* requested so far */
 };
 
-/* `count` zeroed elements of `size` bytes; NULL if memory runs out, which held_check tells. */
+/* `count` zeroed elements of `size` bytes; NULL if memory runs out, which held_check reports. */
 void *held_array(struct held *held, uint64_t count, size_t size);
 /* STATUS_FAILED if an array could not be allocated; `what` they are for. */
 enum status held_check(const struct held *held, const char *what, struct error *err);

@@ -38,7 +38,7 @@ void json_null(struct json *json, const char *key);
 void json_raw(struct json *json, const char *key, const char *value);
 /* The finished text (owned by the writer, no trailing newline), or NULL if memory ran out. */
 const char *json_finish(struct json *json);
-/* The same, but it is the caller's, who frees it; the writer has nothing left. */
+/* The same, but the caller owns and frees it; the writer is empty afterwards. */
 char *json_take(struct json *json);
 void json_clear(struct json *json);
 

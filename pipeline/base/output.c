@@ -363,8 +363,8 @@ enum status output_open(struct output **out, const char *path, struct error *err
         remove_all_abandoned(output);
         status = create_temporary(output, path, err);
     }
-    /* Users who may not read the file that is replaced may not read this one either, but we must,
-     * until it is finished. */
+    /* Users without read permission on the replaced file must not be able to read the new one, but
+     * this process must until it is finished. */
     if (!status && output->began.st_mode)
         status = set_mode(output, output->began.st_mode | 0600, path, err);
     if (status)

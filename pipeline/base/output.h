@@ -6,8 +6,8 @@
  * directory under the final name is refused; a symbolic link is kept, and its target is written. A
  * file that is replaced keeps its permissions.
  *
- * Just before the rename, the final name must still have what it had when the work began: the same
- * file, unchanged (device, inode, size and times; not permissions, owner and links), or none. */
+ * Just before the rename, the file under the final name must still be the one there when the work
+ * began, unchanged (device, inode, size and times; not permissions, owner and links), or none. */
 #ifndef CLPIPE_BASE_OUTPUT_H
 #define CLPIPE_BASE_OUTPUT_H
 
@@ -66,8 +66,8 @@ enum status write_all(int fd, const void *data, size_t size, const char *path, s
 /* The same with pwrite(), to a file that a repeated command continues. */
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
-/* Reads what is left of a file or stream, with a NUL behind it that *size does not count. The caller
- * frees *data, also after an error. */
+/* Reads the rest of a file or stream, followed by a NUL that *size does not count. The caller frees
+ * *data, also after an error. */
 enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err);
 /* Whether the name in the directory, or the path (AT_FDCWD), is that of the open file; not through a link. */
 bool output_still_named(int directory, const char *name, int fd);

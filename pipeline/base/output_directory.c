@@ -100,7 +100,7 @@ static bool is_one_of(const char *name, output_names names)
     return false;
 }
 
-/* The final name is free, empty or one of ours; *exists: it is there. */
+/* The final name is free, empty or one of ours; *exists: it exists. */
 static enum status check_final(const char *final, output_names names, bool *exists,
                                struct error *err)
 {

@@ -25,8 +25,8 @@
  * thread. */
 void process_repair(void);
 
-/* Returns run(argc, argv), called on a stack of at least 8 MiB, whatever `ulimit -s` says; threads
- * started without a stack size get 8 MiB, too. */
+/* Returns run(argc, argv), called on a stack of at least 8 MiB, whatever the limit of `ulimit -s`;
+ * threads started without a stack size get 8 MiB, too. */
 int process_run(int (*run)(int argc, char **argv), int argc, char **argv);
 
 /* Installs handlers that report SIGABRT, SIGSEGV, SIGBUS and SIGFPE in one line; the exit status is

@@ -10,7 +10,7 @@
 /* Bytes of `path` that are its key. A leading dot of the last component belongs to the name. */
 size_t sample_key(const char *path, size_t length);
 
-/* The kind of metadata that a file has for the picture beside it, by its extension. */
+/* The kind of metadata in a file beside a picture, by its extension. */
 enum sidecar { SIDECAR_NONE = -1, SIDECAR_CLS, SIDECAR_JSON, SIDECAR_TXT, SIDECARS };
 enum sidecar sample_sidecar(const char *path, size_t length);
 

@@ -24,7 +24,7 @@ bool archive_promised(const char *path, size_t length)
                                           ".tar.lz", ".tar.lz4", ".tar.lzma", ".zip"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t size = strlen(endings[i]);
-        /* A leading dot starts a name, not an ending. */
+        /* A leading dot begins a name, not an extension. */
         if (length > size && path[length - size - 1] != '/' &&
             strncasecmp(path + length - size, endings[i], size) == 0)
             return true;

@@ -26,7 +26,7 @@ size_t text_clean(char *text, bool keep_layout);
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* Adds a name, after ", " unless it is the first; what does not fit is cut. */
+/* Adds a name, after ", " unless it is the first; truncates what does not fit. */
 void text_add_name(char *names, size_t size, const char *name);
 
 /* Size of a text column before it is written: bytes of the longest text, and of all. */

@@ -1,4 +1,4 @@
-/* colours.c: what codecs whose files may have profiles do with colours and alpha. */
+/* colours.c: processing of colours and alpha, common to codecs whose files may have profiles. */
 #include "decode/colours.h"
 
 #include <stdlib.h>

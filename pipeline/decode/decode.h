@@ -82,7 +82,7 @@ unsigned decode_ahead(const struct decode *decode);
  * must stay valid. Results do not change. */
 void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count);
 
-/* Makes the next decode_begin produce pixels for display, whatever the options say: in sRGB if the
+/* Makes the next decode_begin produce pixels for display, whatever the options: in sRGB if the
  * build can apply profiles, alpha over grey 128 (which shows both black and white), scaled like
  * options.scale by 1, 2, 4 or 8. Not while files are announced. */
 void decode_for_people(struct decode *decode, unsigned scale);
@@ -91,8 +91,8 @@ unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side);
 
 /* Starts a file; the blob must stay open until end or abort. `path` only decides between
  * unknown-format and not-an-image. Sets *info and returns REASON_NONE, or sets *failure. A file
- * that differs from what the blob says is REASON_CHANGED, as is any failure of a file that changed
- * meanwhile. */
+ * that differs from the blob's size or time is REASON_CHANGED, as is any failure of a file that
+ * changed meanwhile. */
 enum reason decode_begin(struct decode *decode, const struct blob *blob, const char *path,
                          struct image_info *info, struct failure *failure);
 

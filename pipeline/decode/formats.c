@@ -1,6 +1,6 @@
-/* formats.c: the table of formats: names, extensions, signatures and codecs. A codec is one file
- * and one row, with its name above the rows. A codec whose library was not found by the build is left
- * out; its row says what to install. */
+/* formats.c: the table of formats: names, extensions, signatures and codecs. A codec is one file and
+ * one row, with its name above the rows. A codec whose library was not found by the build is left
+ * out; its row names the library to install. */
 #include "decode/codec.h"
 
 #include <string.h>

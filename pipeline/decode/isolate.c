@@ -279,7 +279,7 @@ static bool is_failure(const struct failure *failure)
            memchr(failure->message, 0, sizeof failure->message);
 }
 
-/* Checks what the rest of the program relies on. */
+/* Checks the values that the rest of the program relies on. */
 static bool is_sound(const struct image_info *info, const struct decode_options *options)
 {
     bool known = false;

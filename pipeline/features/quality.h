@@ -19,7 +19,7 @@ enum quality_value {
     QUALITY_SATURATION, /* mean difference between the largest and the smallest channel, hundredths */
     QUALITY_COLOURED,   /* coloured pixels per 10,000 */
     QUALITY_BLACK,      /* pixels per 10,000 with a luma of at most 1 */
-    QUALITY_WHITE,      /* likewise of at least 254 */
+    QUALITY_WHITE,      /* the same for at least 254 */
     QUALITY_EDGES,      /* places per 10,000 with an edge */
     QUALITY_SHARPNESS, /* thousandths: 250 for ramps, 1000 for steps; 0: too few edges */
     QUALITY_SHARPNESS_COARSE,

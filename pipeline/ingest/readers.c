@@ -152,7 +152,8 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     return STATUS_OK;
 }
 
-/* Keeps its record of the file; fails if a feature is added, which needs the image. */
+/* Checks that the file's records of an unreadable item can be kept: not if a feature is added,
+ * which needs the images. */
 static enum status check_unseen(struct readers *readers, const struct picture *picture,
                                 struct error *err)
 {
@@ -184,8 +185,8 @@ static enum status walk_on(struct readers *readers, struct error *err)
     return readers->next ? STATUS_OK : error_memory(err, sizeof *readers->next, "a picture");
 }
 
-/* What the file has of an unreadable directory before readers->next; or STATUS_END. With the walk's
- * lock. */
+/* The file's next record below an unreadable directory, before readers->next; or STATUS_END. With
+ * the walk's lock. */
 static enum status next_below(struct picture **out, struct readers *readers, struct error *err)
 {
     const struct picture *next = readers->next;

@@ -12,8 +12,8 @@
 
 /* Relative rounding error of the centre's subtraction. */
 #define U_CENTRE 0x1p-23
-/* What rounding to float16 takes from a centroid, relative to its length: slopes are at least those
- * of a centroid that loses this much. Most lose about 0.42 of 2^-11. */
+/* The rounding error of a float16 centroid, relative to its length: slopes are at least those of a
+ * centroid that loses this much. Most lose about 0.42 of 2^-11. */
 #define REST_LEAST (0.43 * 0x1p-11)
 /* Error per term of a tensor core's sum, relative to the sum of magnitudes. */
 #define U_TENSOR 0x1p-22

@@ -181,7 +181,7 @@ static enum status identify(struct checkpoint *checkpoint, const void *extra, si
     return STATUS_OK;
 }
 
-/* Returns what is wrong with the file's contents, or NULL. */
+/* Returns the problem with the file's contents, or NULL. */
 static const char *judge(struct checkpoint *checkpoint)
 {
     struct header header;
@@ -272,7 +272,7 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     return status;
 }
 
-/* Gives all ranks what rank 0 has read. */
+/* Sends the data read by rank 0 to all ranks. */
 static enum status share_state(struct checkpoint *checkpoint, struct comm *comm, struct error *err)
 {
     uint64_t read[4] = {checkpoint->size, checkpoint->at, checkpoint->made, checkpoint->resumed};

@@ -314,7 +314,8 @@ void device_update_count(uint64_t *moved, struct device_update *device)
 
 /* --- several ranks --------------------------------------------------------------------------- */
 
-/* What a rank visits at a time: sums of usual sizes take one visit, large ones little memory. */
+/* Bytes that a rank visits at a time: sums of usual sizes need one visit, large ones little
+ * memory. */
 #define PIECE_BYTES (8u << 20)
 
 static size_t piece_values(const struct update *update)

@@ -1,4 +1,4 @@
-/* engine.h: what all k-means runs over the same rows share: the rows, the device buffers (for the
+/* engine.h: shared by all k-means runs over the same rows: the rows, the device buffers (for the
  * largest k) and the kernels. Each rank has one; all ranks make the same calls. Outcomes hold
  * labels and distances of the rank's rows. */
 #ifndef CLPIPE_KMEANS_ENGINE_H

@@ -1,6 +1,6 @@
-/* fit.c: passes over the rows and what follows from their sums, for all methods.
+/* fit.c: passes over the rows and the computations from their sums, for all methods.
  *
- *   fit_assign
+ * fit_assign
  *     use_centroids            centroids, and how far each moved: which rows need a search (prune.h)
  *     assign_rows
  *       assign_tile            labels (assign.h)                              } each tile
@@ -57,7 +57,7 @@ static size_t bytes_of_centroids(const struct fit *fit)
 
 /* --- the device and the host ----------------------------------------------------------------- */
 
-/* Makes the device use fit->centroids; *incremental tells whether the tiles' labels help. */
+/* Makes the device use fit->centroids; *incremental: the tiles' labels can be used. */
 static enum status use_centroids(struct fit *fit, bool *incremental, struct error *err)
 {
     const double *shifts = fit->has_labels ? fit->shifts : NULL;
@@ -397,7 +397,7 @@ static enum status extend_history(struct cluster_outcome *out, uint32_t i, struc
     return STATUS_OK;
 }
 
-/* Iterates until the centroids are final; *labels_current tells whether the labels match them. */
+/* Iterates until the centroids are final; *labels_current: the labels match them. */
 static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *labels_current,
                            struct error *err)
 {

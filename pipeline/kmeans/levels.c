@@ -1,7 +1,7 @@
-/* levels.c: fits one after the other, each kept in the checkpoint once it is done.
+/* levels.c: runs fits one after another, each stored in the checkpoint once it is finished.
  *
- * A job that is resumed makes the same calls: what the checkpoint has is completed by one assignment instead
- * of found. All processes make them; the first has labels, the others centroids alone. */
+ * A resumed job makes the same calls: fits in the checkpoint need only one assignment. All processes make
+ * them; the first has labels, the others centroids alone. */
 #include "kmeans/levels.h"
 #include "base/clock.h"
 #include "base/compare.h"
@@ -221,13 +221,13 @@ struct split {
     const struct matrix_source *rows;
     uint64_t *row, *begin; /* rows of each part, ascending; where those of part i begin */
     uint32_t parts;
-    struct cluster_outcome *found; /* of each part; k is 0 where it has no rows */
+    struct cluster_outcome *found; /* of each part; k is 0 if it has no rows */
     uint32_t first, end;           /* those in memory: */
     float *values;
     uint64_t *place, placed; /* where a part's rows are there; all that are */
     uint32_t *seeds;         /* of parts that are seeded: */
     uint32_t *seeded;     /* a part has seeds[(seeded[part] - 1) * split...] of its rows; 0: none */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following */
     uint32_t done, kept;
     bool *ended;
     struct error error; /* the first */
@@ -251,7 +251,8 @@ static enum status list_parts(struct split *split, const struct cluster_outcome 
     if (held_check(&split->held, "the rows of clusters", err) != STATUS_OK)
         return err->status;
     if (is_first(levels)) {
-        uint64_t *place = split->begin + 1; /* counts, then where each part goes on, then ends */
+        uint64_t *place =
+            split->begin + 1; /* counts, then the next place of each part, then ends */
         for (uint64_t i = 0; i < rows; i++)
             place[coarse->labels[i] + 1] += !weights || weights[i] > 0;
         for (uint32_t i = 0; i < split->parts; i++)
@@ -458,7 +459,7 @@ static enum status read_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* Gives all processes what one of them has found. */
+/* Sends one process's result to all. */
 static enum status share_part(struct split *split, uint32_t part, struct error *err)
 {
     struct comm *comm = split->levels->comm;

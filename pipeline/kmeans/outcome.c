@@ -1,4 +1,5 @@
-/* outcome.c: a pass over the labelled rows for everything that the labels alone do not tell. */
+/* outcome.c: a pass over the labelled rows for everything that does not follow from the labels
+ * alone. */
 #include "kmeans/outcome.h"
 #include "base/held.h"
 #include "kmeans/canonical.h"

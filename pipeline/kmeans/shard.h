@@ -31,9 +31,9 @@ struct shard {
     uint64_t moved;         /* rows, in the last pass that moved any */
 };
 
-/* Reads the rank's rows and opens what labels them, for up to config->k centroids. Ranks get rows
- * in proportion to their devices' compute units and clock, at least one chunk each; there must be
- * as many chunks as ranks. Collective. Close it even after an error. */
+/* Reads the rank's rows and opens their assignment to up to config->k centroids. Ranks get rows in
+ * proportion to their devices' compute units and clock, at least one chunk each; there must be as
+ * many chunks as ranks. Collective. Close it even after an error. */
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err);
 /* Opens the sums that follow the labels. */

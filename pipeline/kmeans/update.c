@@ -1,4 +1,4 @@
-/* update.c: sums rows on the host's threads, and what follows from the sums. */
+/* update.c: sums rows on the host's threads, and computes centroids and inertia from the sums. */
 #include "kmeans/update.h"
 #include "base/avx2.h"
 #include "kmeans/canonical.h"

@@ -25,7 +25,7 @@ struct join {
 void join_row(float *row, const struct join *join);
 
 /* Takes ownership of the parts, whose columns are those of `join`, even on failure. Its identity combines `name`,
- * which says how they are joined, with those of the parts. STATUS_USAGE: too many columns. */
+ * which describes the join, with those of the parts. STATUS_USAGE: too many columns. */
 enum status joined_open(struct matrix_source *out, const char *name,
                         const struct matrix_source *parts, const struct join *join,
                         struct error *err);

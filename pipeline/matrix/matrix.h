@@ -56,7 +56,7 @@ struct matrix_list {
     const struct matrix_source *all;
     const uint64_t *row; /* ascending, so that neighbours are read together */
 };
-/* `list` and what it names must stay until the last read. */
+/* `list` and its inputs must stay valid until the last read. */
 void matrix_list_source(struct matrix_source *out, struct matrix_list *list, uint64_t count);
 
 /* Rows in memory, which stay their owner's: `context` points to it. */
