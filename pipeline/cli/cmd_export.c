@@ -11,8 +11,6 @@
 #include "cli/shard_option.h"
 #include "cli/signals.h"
 #include "jobs/shards.h"
-#include "result/choose.h"
-#include "result/feature_matrix.h"
 #include "result/sidecars.h"
 #include <errno.h>
 #include <stdio.h>
@@ -22,55 +20,45 @@
 
 #define OWN struct export_options
 
-static enum status read_clusters(struct export *export, struct error *err)
-{
-    const struct export_options *own = export->own;
-    const int what = own->what;
-    enum status status = choose_clusters(&export->clusters, export->result, own->name, err);
-    if (status != STATUS_OK || (what != WHAT_CLUSTERS && what != WHAT_TREE))
-        return status;
-    size_t rows = (size_t) export->clusters->rows;
-    export->labels = malloc((rows ? rows : 1) * sizeof *export->labels);
-    export->distances = malloc((rows ? rows : 1) * sizeof *export->distances);
-    if (!export->labels || !export->distances)
-        return error_memory(err, 8 * rows, "labels");
-    return result_clusters_read(export->result, export->clusters, NULL, export->labels,
-                                export->distances, NULL, NULL, err);
-}
+#define WORD(name) "|" #name
+#define KIND(name) &export_##name,
+
+#define WHAT (EXPORTS(WORD) + 1) /* "features|labels|..." */
+
+static const struct export_kind *const kinds[] = {EXPORTS(KIND)};
 
 static enum status check_options(const struct export *export, struct error *err)
 {
     const struct options *options = export->options;
     const struct export_options *own = export->own;
-    const bool shards = own->what == WHAT_SHARDS, tree = own->what == WHAT_TREE || shards;
-    const char *what = shards ? "shards" : "tree";
+    const struct export_kind *kind = export->kind;
+    const bool shards = kind == &export_shards;
+    char what[32];
     static const char *const of_shards[] = {"selection", "samples", "shard-bytes",
                                             "shuffle",   "seed",    "shard"};
-    if (own->what < 0)
-        return misuse(err, options->command,
-                      "--what is missing: give features, labels, failures, images, centroids, "
-                      "clusters, sweep, tree, selection, shards or quality");
-    if (tree && !own->to)
+    if (!kind)
+        return misuse(err, options->command, "--what is missing: give one of %s", WHAT);
+    option_choice(what, sizeof what, options, "what");
+    if (kind->directory && !own->to)
         return misuse(err, options->command, "--what %s requires --to DIR, the directory to create",
                       what);
-    if (tree && (options->output || options_given(options, "format")))
+    if (kind->directory && (options->output || options_given(options, "format")))
         return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
-    if (!tree && own->to)
+    if (!kind->directory && own->to)
         return misuse(err, options->command, "--to requires --what tree or --what shards");
-    if (own->what != WHAT_TREE && options_given(options, "link"))
+    if (kind != &export_tree && options_given(options, "link"))
         return misuse(err, options->command, "--link requires --what tree");
     for (unsigned i = 0; i < sizeof of_shards / sizeof *of_shards && !shards; i++)
         if (options_given(options, of_shards[i]))
             return misuse(err, options->command, "--%s requires --what shards", of_shards[i]);
-    if (tree && options->force)
+    if (kind->directory && options->force)
         return misuse(err, options->command, "--force is for -o; %s",
                       shards ? "shards replace nothing" : "a tree replaces only a tree");
-    if (export->format == FORMAT_NPY && own->what != WHAT_FEATURES && own->what != WHAT_LABELS &&
-        own->what != WHAT_CENTROIDS)
+    if (export->format == FORMAT_NPY && !kind->npy)
         return misuse(err, options->command,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
                       "jsonl");
-    if (!tree && !export->output && json_owns_stdout(options))
+    if (!kind->directory && !export->output && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the table and --json - cannot both use standard output: give -o FILE");
     return STATUS_OK;
@@ -87,7 +75,7 @@ static enum status make_table(struct export *export, struct error *err)
     /* On a terminal, a live line would run into the table. */
     if (export->output || !isatty(STDOUT_FILENO))
         progress_init(&export->options->call->progress, export->options);
-    status = export_table(export, err);
+    status = export->kind->write(export, err);
     progress_end(&export->options->call->progress);
     /* A closed pipe is not an error, wherever it was noticed. */
     if (status == STATUS_FAILED && !export->sink.file && err->native == EPIPE) {
@@ -100,28 +88,6 @@ static enum status make_table(struct export *export, struct error *err)
         log_message(LOG_INFO, "%s in %s", format_number_of(rows, sizeof rows, export->rows, "row"),
                     path_for_message(shown, sizeof shown, export->output));
     return status;
-}
-
-static enum status make_tree(struct export *export, struct error *err)
-{
-    const struct export_options *own = export->own;
-    struct tree_counts counts;
-    char images[40], folders[40], shown[256];
-    if (!export_has_images(export))
-        return error_set(
-            err, STATUS_FAILED,
-            "%s: /clusters/%s does not label the images of this file; export it with --what labels",
-            path_for_message(shown, sizeof shown, export->options->operand[0]),
-            export->clusters->name);
-    enum status status = export_tree(&counts, export, err);
-    if (status != STATUS_OK)
-        return status;
-    export->rows = counts.made;
-    log_message(LOG_INFO, "%s in %s under %s",
-                format_number_of(images, sizeof images, counts.made, "image"),
-                format_number_of(folders, sizeof folders, export->clusters->k, "folder"),
-                path_for_message(shown, sizeof shown, own->to));
-    return counts.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 
 static enum status make_shards(struct export *export, struct error *err)
@@ -165,10 +131,13 @@ static enum status make_shards(struct export *export, struct error *err)
     return report.left_out > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
+const struct export_kind export_shards = {.directory = true, .write = make_shards};
+
 static enum status run_export(const struct options *options, struct error *err)
 {
     const struct export_options *own = (const struct export_options *)options;
-    struct export export = {.options = options, .own = own};
+    struct export export = {
+        .options = options, .own = own, .kind = own->what < 0 ? NULL : kinds[own->what]};
     struct json *json = report_open(options);
     char word[32];
     if (options->output && !sink_is_stdout(options->output))
@@ -185,20 +154,13 @@ static enum status run_export(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = result_open(&export.result, options->operand[0], err);
-    if (status == STATUS_OK && own->what == WHAT_IMAGES)
-        status = sidecar_reader_open(&export.sidecars, export.result, err);
     if (status != STATUS_OK)
         return status;
-    if (own->what == WHAT_FEATURES)
-        status =
-            feature_matrix_open(&export.matrix, &export.feature, export.result, own->feature, err);
-    else if (own->what != WHAT_IMAGES && own->what != WHAT_FAILURES &&
-             own->what != WHAT_SELECTION && own->what != WHAT_QUALITY && own->what != WHAT_SHARDS)
-        status = read_clusters(&export, err);
+    if (export.kind->open)
+        status = export.kind->open(&export, err);
     if (status == STATUS_OK)
-        status = own->what == WHAT_TREE     ? make_tree(&export, err)
-                 : own->what == WHAT_SHARDS ? make_shards(&export, err)
-                                            : make_table(&export, err);
+        status =
+            export.kind->directory ? export.kind->write(&export, err) : make_table(&export, err);
     json_string(json, "what", option_choice(word, sizeof word, options, "what"));
     json_uint(json, "rows", export.rows);
     report_bytes(json, "output", own->to ? own->to : export.output);
@@ -213,8 +175,7 @@ static enum status run_export(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     CHOICE(
-        "what", what,
-        "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards|quality",
+        "what", what, WHAT,
         "table to write, tree or shards; required. quality: numbers and flags of each image; "
         "centroids, clusters and sweep are of one "
         "clustering: its centroids, a line for each cluster, and the measures of each k of -k A:B"),

@@ -10,6 +10,8 @@
 #include "cli/signals.h"
 #include "jobs/folders.h"
 #include "matrix/npy.h"
+#include "result/choose.h"
+#include "result/feature_matrix.h"
 #include "result/flags.h"
 #include "result/selections.h"
 #include "result/sidecars.h"
@@ -142,7 +144,12 @@ static enum status put_image_row(struct export *export, uint64_t row, void *cont
     return export->sidecars ? put_sidecars(export, row, err) : STATUS_OK;
 }
 
-static enum status export_images(struct export *export, struct error *err)
+static enum status open_sidecars(struct export *export, struct error *err)
+{
+    return sidecar_reader_open(&export->sidecars, export->result, err);
+}
+
+static enum status write_images(struct export *export, struct error *err)
 {
     static const char *const paths[] = {"path", "source", NULL};
     const char *names[] = {"path",     "source", "width", "height",   "orientation",
@@ -154,6 +161,8 @@ static enum status export_images(struct export *export, struct error *err)
     return put_rows(export, only_paths ? paths : names, result_images(export->result),
                     put_image_row, &only_paths, err);
 }
+
+const struct export_kind export_images = {.open = open_sidecars, .write = write_images};
 
 static enum status put_failure(struct export *export, uint64_t row, void *context,
                                struct error *err)
@@ -172,12 +181,14 @@ static enum status put_failure(struct export *export, uint64_t row, void *contex
     return STATUS_OK;
 }
 
-static enum status export_failures(struct export *export, struct error *err)
+static enum status write_failures(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path",  "source", "reason", "message",
                                         "bytes", "errno",  NULL};
     return put_rows(export, names, result_failures(export->result), put_failure, NULL, err);
 }
+
+const struct export_kind export_failures = {.write = write_failures};
 
 static enum status put_quality(struct export *export, uint64_t row, void *context,
                                struct error *err)
@@ -203,7 +214,7 @@ static enum status put_quality(struct export *export, uint64_t row, void *contex
 }
 
 /* The values of the kind quality, then those derived from size and bytes, then the flags. */
-static enum status export_quality(struct export *export, struct error *err)
+static enum status write_quality(struct export *export, struct error *err)
 {
     static const char *const more[] = {"width",           "height", "aspect",
                                        "bytes_per_pixel", "flags",  NULL};
@@ -220,7 +231,28 @@ static enum status export_quality(struct export *export, struct error *err)
     return status;
 }
 
+const struct export_kind export_quality = {.write = write_quality};
+
 /* --- clusterings ----------------------------------------------------------------------------- */
+
+enum status export_open_clusters(struct export *export, struct error *err)
+{
+    return choose_clusters(&export->clusters, export->result, export->own->name, err);
+}
+
+enum status export_open_labels(struct export *export, struct error *err)
+{
+    const enum status status = export_open_clusters(export, err);
+    if (status != STATUS_OK)
+        return status;
+    size_t rows = (size_t) export->clusters->rows;
+    export->labels = malloc((rows ? rows : 1) * sizeof *export->labels);
+    export->distances = malloc((rows ? rows : 1) * sizeof *export->distances);
+    if (!export->labels || !export->distances)
+        return error_memory(err, 8 * rows, "labels");
+    return result_clusters_read(export->result, export->clusters, NULL, export->labels,
+                                export->distances, NULL, NULL, err);
+}
 
 bool export_has_images(const struct export *export)
 {
@@ -273,16 +305,38 @@ static enum status put_label(struct export *export, uint64_t row, void *context,
     return STATUS_OK;
 }
 
-static enum status export_labels(struct export *export, struct error *err)
+static enum status write_label_array(struct export *export, struct error *err)
+{
+    enum status status =
+        npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
+    if (status != STATUS_OK)
+        return status;
+    struct label_block block;
+    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed;
+         row += block.count) {
+        if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))
+            return status;
+        sink_write(&export->sink, block.labels, block.count * sizeof *block.labels);
+    }
+    export->rows = export->clusters->rows;
+    return STATUS_OK;
+}
+
+static enum status write_labels(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path",     "source",           "label",
                                         "distance", "squared_distance", NULL};
     /* Clusters in a separate file have rows but no images. */
     static const char *const numbered[] = {"row", "label", "distance", "squared_distance", NULL};
     struct label_block block = {.count = 0};
+    if (export->format == FORMAT_NPY)
+        return write_label_array(export, err);
     return put_rows(export, export_has_images(export) ? names : numbered, export->clusters->rows,
                     put_label, &block, err);
 }
+
+const struct export_kind export_labels = {
+    .npy = true, .open = export_open_clusters, .write = write_labels};
 
 /* Common properties of a cluster's rows. */
 struct cluster_summary {
@@ -446,7 +500,7 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
     return status;
 }
 
-static enum status export_clusters(struct export *export, struct error *err)
+static enum status write_clusters(struct export *export, struct error *err)
 {
     static const char *const names[] = {
         "cluster",      "size",        "share",         "nearest_1",
@@ -465,6 +519,8 @@ static enum status export_clusters(struct export *export, struct error *err)
     free(rows.summary);
     return status;
 }
+
+const struct export_kind export_clusters = {.open = export_open_labels, .write = write_clusters};
 
 static enum status put_sweep(struct export *export, uint64_t row, void *context, struct error *err)
 {
@@ -487,7 +543,7 @@ static enum status put_sweep(struct export *export, uint64_t row, void *context,
     return STATUS_OK;
 }
 
-static enum status export_sweep(struct export *export, struct error *err)
+static enum status write_sweep(struct export *export, struct error *err)
 {
     static const char *const names[] = {"k",
                                         "chosen",
@@ -513,6 +569,8 @@ static enum status export_sweep(struct export *export, struct error *err)
     result_sweep_clear(&sweep);
     return status;
 }
+
+const struct export_kind export_sweep = {.open = export_open_clusters, .write = write_sweep};
 
 /* --- values ---------------------------------------------------------------------------------- */
 
@@ -608,8 +666,8 @@ static enum status value_lines(struct export *export, const struct value_table *
     return STATUS_OK;
 }
 
-static enum status export_values(struct export *export, const struct value_table *table,
-                                 struct error *err)
+static enum status write_values(struct export *export, const struct value_table *table,
+                                struct error *err)
 {
     const char *const images[] = {"path", "source", NULL}, *const numbers[] = {table->key, NULL};
     const bool npy = export->format == FORMAT_NPY;
@@ -661,6 +719,12 @@ static enum status export_values(struct export *export, const struct value_table
 }
 
 /* As stored: 4 bytes per value. */
+static enum status open_feature(struct export *export, struct error *err)
+{
+    return feature_matrix_open(&export->matrix, &export->feature, export->result,
+                               export->own->feature, err);
+}
+
 static enum status read_features(struct export *export, uint64_t first, uint64_t count,
                                  void *values, struct error *err)
 {
@@ -671,7 +735,7 @@ static enum status read_features(struct export *export, uint64_t first, uint64_t
                                       first, count, values, err);
 }
 
-static enum status export_features(struct export *export, struct error *err)
+static enum status write_features(struct export *export, struct error *err)
 {
     const struct result_feature *feature = &export->feature;
     const struct value_table table = {.name = feature->name,
@@ -679,8 +743,11 @@ static enum status export_features(struct export *export, struct error *err)
                                       .dimension = feature->dimension,
                                       .is_float = feature->is_float,
                                       .read = read_features};
-    return export_values(export, &table, err);
+    return write_values(export, &table, err);
 }
+
+const struct export_kind export_features = {
+    .npy = true, .open = open_feature, .write = write_features};
 
 static enum status read_centroids(struct export *export, uint64_t first, uint64_t count,
                                   void *values, struct error *err)
@@ -692,7 +759,7 @@ static enum status read_centroids(struct export *export, uint64_t first, uint64_
     return STATUS_OK;
 }
 
-static enum status export_centroids(struct export *export, struct error *err)
+static enum status write_centroids(struct export *export, struct error *err)
 {
     const struct result_clusters *clusters = export->clusters;
     const size_t values = (size_t)clusters->k * clusters->dimension;
@@ -709,27 +776,13 @@ static enum status export_centroids(struct export *export, struct error *err)
     enum status status =
         result_clusters_read(export->result, clusters, centroids, NULL, NULL, NULL, NULL, err);
     if (status == STATUS_OK)
-        status = export_values(export, &table, err);
+        status = write_values(export, &table, err);
     free(centroids);
     return status;
 }
 
-static enum status export_labels_npy(struct export *export, struct error *err)
-{
-    enum status status =
-        npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
-    if (status != STATUS_OK)
-        return status;
-    struct label_block block;
-    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed;
-         row += block.count) {
-        if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))
-            return status;
-        sink_write(&export->sink, block.labels, block.count * sizeof *block.labels);
-    }
-    export->rows = export->clusters->rows;
-    return STATUS_OK;
-}
+const struct export_kind export_centroids = {
+    .npy = true, .open = export_open_clusters, .write = write_centroids};
 
 /* The chosen images, in order, and the reasons. */
 struct chosen {
@@ -749,8 +802,8 @@ static enum status put_chosen(struct export *export, uint64_t row, void *context
     return STATUS_OK;
 }
 
-static enum status export_rows_chosen(struct export *export, const struct selection_about *about,
-                                      struct error *err)
+static enum status write_chosen(struct export *export, const struct selection_about *about,
+                                struct error *err)
 {
     static const char *const names[] = {"path", "source", "row", "reason", NULL};
     struct chosen chosen = {malloc(about->rows * sizeof *chosen.rows + 1),
@@ -768,7 +821,7 @@ static enum status export_rows_chosen(struct export *export, const struct select
     return status;
 }
 
-static enum status export_selection(struct export *export, struct error *err)
+static enum status write_selection(struct export *export, struct error *err)
 {
     struct selections selections;
     const char *name = export->own->name;
@@ -784,7 +837,7 @@ static enum status export_selection(struct export *export, struct error *err)
     }
     path_for_message(shown, sizeof shown, export->result->path);
     if (status == STATUS_OK && about)
-        status = export_rows_chosen(export, about, err);
+        status = write_chosen(export, about, err);
     else if (status == STATUS_OK && selections.count == 0)
         status =
             error_set(err, STATUS_USAGE, "%s holds no selections: clpipe select makes one", shown);
@@ -796,31 +849,4 @@ static enum status export_selection(struct export *export, struct error *err)
     return status;
 }
 
-enum status export_table(struct export *export, struct error *err)
-{
-    switch ((enum export_what) export->own->what) {
-    case WHAT_FEATURES:
-        return export_features(export, err);
-    case WHAT_LABELS:
-        return export->format == FORMAT_NPY ? export_labels_npy(export, err)
-                                            : export_labels(export, err);
-    case WHAT_FAILURES:
-        return export_failures(export, err);
-    case WHAT_IMAGES:
-        return export_images(export, err);
-    case WHAT_CENTROIDS:
-        return export_centroids(export, err);
-    case WHAT_CLUSTERS:
-        return export_clusters(export, err);
-    case WHAT_SWEEP:
-        return export_sweep(export, err);
-    case WHAT_SELECTION:
-        return export_selection(export, err);
-    case WHAT_QUALITY:
-        return export_quality(export, err);
-    case WHAT_TREE:
-    case WHAT_SHARDS:
-        break;
-    }
-    return STATUS_OK;
-}
+const struct export_kind export_selection = {.write = write_selection};

@@ -1,5 +1,4 @@
-/* export_table.h: the tables of `export`: CSV, TSV, JSON lines, .npy; and its tree: a folder for each cluster, in
- * which every image appears as a link or a copy. */
+/* export_table.h: what `export` writes: tables (CSV, TSV, JSON lines, .npy), a tree of folders, shards. */
 #ifndef CLPIPE_CLI_EXPORT_TABLE_H
 #define CLPIPE_CLI_EXPORT_TABLE_H
 
@@ -19,12 +18,36 @@ struct export_options {
     uint64_t samples, shard_bytes, seed;
 };
 
+struct export;
+
+/* A word of --what. */
+struct export_kind {
+    bool npy;       /* may be an array of numpy */
+    bool directory; /* is written to --to; else a table, to -o or standard output */
+    /* Reads what it needs before anything is written; NULL: nothing. */
+    enum status (*open)(struct export *export, struct error *err);
+    enum status (*write)(struct export *export,
+                         struct error *err); /* a table: into the open sink */
+};
+
+/* All kinds, in the order of the help: export_NAME is a struct export_kind. */
+/* clang-format off */
+#define EXPORTS(EXPORT)                                                                            \
+    EXPORT(features) EXPORT(labels) EXPORT(failures) EXPORT(images) EXPORT(centroids)              \
+    EXPORT(clusters) EXPORT(sweep) EXPORT(tree) EXPORT(selection) EXPORT(shards) EXPORT(quality)
+/* clang-format on */
+
+#define DECLARE_EXPORT(name) extern const struct export_kind export_##name;
+EXPORTS(DECLARE_EXPORT)
+#undef DECLARE_EXPORT
+
 struct export
 {
     const struct options *options;
     const struct export_options *own; /* the same */
-    const char *output;               /* of -o; NULL: standard output */
-    int format;                       /* enum export_format */
+    const struct export_kind *kind;
+    const char *output; /* of -o; NULL: standard output */
+    int format;         /* enum export_format */
     struct result *result;
     struct sidecar_reader *sidecars; /* images; NULL: the file has none */
     struct matrix_source matrix;     /* features */
@@ -43,17 +66,9 @@ struct export
 /* Whether the clusters' rows are the images of the file. */
 bool export_has_images(const struct export *export);
 
-/* Writes the table of options->what into the open sink. STATUS_USAGE: there is no such table. */
-enum status export_table(struct export *export, struct error *err);
-
-struct tree_counts {
-    uint64_t made, missing, unlabelled;
-    uint64_t archived; /* of those that are missing */
-};
-
-/* Creates options->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
- * without foreign files, or no image is at its path. The clusters must label the images of the file.
- * STATUS_INTERRUPTED: nothing is left behind. */
-enum status export_tree(struct tree_counts *counts, struct export *export, struct error *err);
+/* `open` of kinds that need a clustering: that of --name, or the only one; export_open_labels: also the labels
+ * and distances of its rows. */
+enum status export_open_clusters(struct export *export, struct error *err);
+enum status export_open_labels(struct export *export, struct error *err);
 
 #endif

@@ -45,7 +45,7 @@
 #define STAMP   64
 
 struct tree {
-    const struct export *export;
+    struct export *export;
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
     char *place;            /* absolute, without symbolic links: the path of a folder of the
@@ -57,7 +57,9 @@ struct tree {
     char *directory, *real; /* of the last image, as found and without symbolic links */
     char *link;             /* scratch: the target of a symbolic link */
     struct sink index, marker;
-    bool replaces; /* DIR is an earlier tree */
+    bool replaces;                      /* DIR is an earlier tree */
+    uint64_t made, missing, unlabelled; /* images */
+    uint64_t archived;                  /* of those that are missing */
 };
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
@@ -553,9 +555,9 @@ static void end(struct tree *tree)
     free(tree->link);
 }
 
-static enum status fill(struct tree *tree, struct tree_counts *counts, struct export *export,
-                        struct error *err)
+static enum status fill(struct tree *tree, struct error *err)
 {
+    struct export *export = tree->export;
     const uint64_t rows = result_images(export->result);
     char first[256] = "";
     sink_text(&tree->index, "folder,entry,cluster,rank,distance,path,source\n");
@@ -568,7 +570,7 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
             return error_set(err, STATUS_INTERRUPTED,
                              "interrupted: nothing was written; run the same command again");
         if (tree->rank[row] == 0) {
-            counts->unlabelled++;
+            tree->unlabelled++;
             continue;
         }
         enum status status = result_image_at(export->result, row, &image, err);
@@ -579,38 +581,37 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
             status = add_image(tree, &image, row, path, &missing, err);
         if (status != STATUS_OK)
             return status;
-        counts->archived += missing && archive_prefix(image.path_raw) > 0;
-        if (missing && counts->missing++ == 0)
+        tree->archived += missing && archive_prefix(image.path_raw) > 0;
+        if (missing && tree->missing++ == 0)
             path_for_message(first, sizeof first, path);
-        counts->made += !missing;
+        tree->made += !missing;
     }
-    if (counts->made == 0 && counts->archived > 0)
+    if (tree->made == 0 && tree->archived > 0)
         return error_set(
             err, STATUS_FAILED,
             "the images are in archives, so there are no files to link to: unpack them, "
             "and ingest what was unpacked");
-    if (counts->made == 0)
+    if (tree->made == 0)
         return error_set(err, STATUS_FAILED,
                          "none of the images was found (%s is missing or has changed): run this in "
                          "the directory from which clpipe read them",
                          first[0] ? first : "an image");
-    if (counts->missing)
+    if (tree->missing)
         log_message(LOG_NOTICE, "%llu image%s missing or changed since%s: %s%s",
-                    (unsigned long long)counts->missing, counts->missing == 1 ? " is" : "s are",
-                    counts->archived ? " or in archives" : "", first,
-                    counts->missing == 1 ? "" : " and others");
-    if (counts->unlabelled)
+                    (unsigned long long)tree->missing, tree->missing == 1 ? " is" : "s are",
+                    tree->archived ? " or in archives" : "", first,
+                    tree->missing == 1 ? "" : " and others");
+    if (tree->unlabelled)
         log_message(LOG_NOTICE, "%llu image%s no label in /clusters/%s",
-                    (unsigned long long)counts->unlabelled,
-                    counts->unlabelled == 1 ? " has" : "s have", export->clusters->name);
+                    (unsigned long long)tree->unlabelled, tree->unlabelled == 1 ? " has" : "s have",
+                    export->clusters->name);
     return STATUS_OK;
 }
 
-static enum status write_tree(struct tree *tree, struct tree_counts *counts, struct export *export,
-                              struct error *err)
+static enum status write_tree(struct tree *tree, struct error *err)
 {
     static const char *const links[] = {"symlink", "hard", "copy"};
-    const char *link = links[export->own->link];
+    const char *link = links[tree->export->own->link];
     char *index = NULL, *marker = NULL, stamp[STAMP];
     enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)
@@ -618,7 +619,7 @@ static enum status write_tree(struct tree *tree, struct tree_counts *counts, str
     if (status == STATUS_OK) {
         sink_write(&tree->marker, VERSION, sizeof VERSION);
         sink_write(&tree->marker, link, strlen(link) + 1);
-        status = fill(tree, counts, export, err);
+        status = fill(tree, err);
     }
     enum status closed = sink_close(&tree->index, status == STATUS_OK, status ? NULL : err);
     status = status == STATUS_OK ? closed : status;
@@ -650,19 +651,37 @@ static enum status take_name(struct tree *tree, struct error *err)
     return STATUS_OK;
 }
 
-enum status export_tree(struct tree_counts *counts, struct export *export, struct error *err)
+/* Creates options->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
+ * without foreign files, or no image is at its path. STATUS_INTERRUPTED: nothing is left behind. */
+static enum status make_tree(struct export *export, struct error *err)
 {
     struct tree tree = {.export = export, .root = -1};
-    memset(counts, 0, sizeof *counts);
+    char images[40], folders[40], shown[256];
+    if (!export_has_images(export))
+        return error_set(
+            err, STATUS_FAILED,
+            "%s: /clusters/%s does not label the images of this file; export it with --what labels",
+            path_for_message(shown, sizeof shown, export->options->operand[0]),
+            export->clusters->name);
     progress_init(&export->options->call->progress, export->options);
     enum status status = put_in_order(&tree, err);
     if (status == STATUS_OK)
         status = begin(&tree, err);
     if (status == STATUS_OK)
-        status = write_tree(&tree, counts, export, err);
+        status = write_tree(&tree, err);
     progress_end(&export->options->call->progress);
     if (status == STATUS_OK)
         status = take_name(&tree, err);
     end(&tree);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    export->rows = tree.made;
+    log_message(LOG_INFO, "%s in %s under %s",
+                format_number_of(images, sizeof images, tree.made, "image"),
+                format_number_of(folders, sizeof folders, export->clusters->k, "folder"),
+                path_for_message(shown, sizeof shown, export->own->to));
+    return tree.missing ? STATUS_PARTIAL : STATUS_OK;
 }
+
+const struct export_kind export_tree = {
+    .directory = true, .open = export_open_labels, .write = make_tree};

@@ -23,19 +23,6 @@ struct text_list {
 };
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
-enum export_what {
-    WHAT_FEATURES,
-    WHAT_LABELS,
-    WHAT_FAILURES,
-    WHAT_IMAGES,
-    WHAT_CENTROIDS,
-    WHAT_CLUSTERS,
-    WHAT_SWEEP,
-    WHAT_TREE,
-    WHAT_SELECTION,
-    WHAT_SHARDS,
-    WHAT_QUALITY
-};
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
 enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
 enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };

@@ -214,7 +214,7 @@ def test_version(clpipe):
     (["ingest", "."], ["give -o F.h5", "see clpipe ingest --help"]),
     (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_8x8x8"]),
     (["run", "-", "-"], ["SOURCE - can be given once"]),
-    (["export", "x"], ["give features, labels, failures, images, centroids,"]),
+    (["export", "x"], ["give one of features|labels|failures|"]),
     (["export", "x", "--what", "tree"], ["--to DIR"]),
     (["export", "x", "--what", "tree", "--to", "d", "-o", "f"], ["--to, not -o"]),
     (["export", "x", "--what", "images", "--to", "d"], ["--what tree"]),
