@@ -58,6 +58,7 @@ void options_clustering(struct clustering_config *out, const struct options *opt
         .pca = (uint32_t)projection->pca,
         .whiten = projection->whiten,
         .init = given->init,
+        .method = given->method < 0 ? NULL : kmeans_methods[given->method]->name,
         .seed = given->seed,
         .n_init = options_given(options, "n-init") ? (uint32_t)given->n_init : 0,
         .max_iter = (uint32_t)given->max_iter,

@@ -6,6 +6,7 @@
 #include "cli/option_rows.h"
 #include "cli/progress.h"
 #include "jobs/clustering.h"
+#include "kmeans/method.h"
 
 /* How rows are projected before they are compared. */
 struct projection_given {
@@ -21,7 +22,7 @@ struct clustering_given {
     uint64_t seed, n_init, max_iter, mini_batch;
     const char *name, *init, *plot, *levels, *split, *resample;
     double tol, checkpoint;
-    int metric;
+    int metric, method;
 };
 
 /* clang-format off */
@@ -33,6 +34,7 @@ struct clustering_given {
     EVERY("checkpoint", clustering.checkpoint, "SECONDS",                                          \
           "save the state beside the result at this interval, so that a killed clustering can "    \
           "resume; 0: never", .initial = "60")
+#define METHOD_WORD(name, word) "|" word
 #define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
     TEXT("init", clustering.init, "kmeans++|kmeans-parallel|random|FILE.npy",                      \
          "initial centroids; kmeans++ is the greedy variant", .initial = "kmeans++"),              \
@@ -58,6 +60,9 @@ struct clustering_given {
          .note = "as the preset says, else 0"),                                                    \
     FLAG("center", clustering.projection.center,                                                   \
          "subtract the mean of the rows and divide them by their length; --pca does so"),          \
+    CHOICE("method", clustering.method, KMEANS_METHODS(METHOD_WORD) + 1,                           \
+           "how to iterate; mini-batch takes the rows of --mini-batch",                            \
+           .note = "lloyd; with --mini-batch mini-batch"),                                         \
     NUMBER("mini-batch", clustering.mini_batch, "N",                                               \
            "approximate k-means: each iteration uses N random rows",                               \
            .note = "off", .min = 1, .max = UINT32_MAX)

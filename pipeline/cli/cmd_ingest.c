@@ -9,6 +9,7 @@
 #include "cli/summary.h"
 #include "decode/isolate.h"
 #include "ranks/processes.h"
+#include "sources/source.h"
 #include <string.h>
 
 static enum status run_ingest(const struct options *options, struct error *err)
@@ -68,10 +69,7 @@ const struct command command_ingest = {
         "Decodes every image in the sources and writes its features to F.h5. If F.h5 exists, it "
         "is updated: only new and changed files are read, a further source is added, a source "
         "that is not given stays as it is, and options that are not given are taken from the "
-        "file. Run the same command again to resume after an interruption.\n"
-        "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
-        "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
-        "input, which is not kept).",
+        "file. Run the same command again to resume after an interruption.\n" SOURCES_TEXT,
     .examples = "  clpipe ingest photos -o photos.h5\n"
                 "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
                 "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",

@@ -14,6 +14,7 @@
 #include "cli/sweep_plot.h"
 #include "decode/isolate.h"
 #include "result/parameters.h"
+#include "sources/source.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,10 +69,11 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     static const struct {
         const char *option, *key;
         bool of_feature;
-    } rows[] = {{"seed", "seed", false}, {"max-iter", "max_iter", false},
-                {"tol", "tol", false},   {"mini-batch", "mini_batch", false},
-                {"init", "init", false}, {"metric", "metric", true},
-                {"pca", "pca", true},    {"whiten", "whiten", true}};
+    } rows[] = {{"seed", "seed", false},     {"max-iter", "max_iter", false},
+                {"tol", "tol", false},       {"mini-batch", "mini_batch", false},
+                {"method", "method", false}, {"init", "init", false},
+                {"metric", "metric", true},  {"pca", "pca", true},
+                {"whiten", "whiten", true}};
     struct options *options = &own->ingest.image.common;
     const bool components = options_given(options, "pca");
     struct result *result = NULL;
@@ -288,10 +290,7 @@ const struct command command_run = {
         "k-means and writes one HDF5 file, which also lists the files that failed and why. "
         "Run the same command again to add new files, or to resume after an interruption. A "
         "further source is added to those that the file has; options that are not given are taken "
-        "from the file.\n"
-        "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
-        "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
-        "input, which is not kept).",
+        "from the file.\n" SOURCES_TEXT,
     .examples = "  clpipe run ~/Pictures\n"
                 "  clpipe run photos scans -k 24 -o archive.h5\n"
                 "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",

@@ -19,6 +19,7 @@
 #include "features/pca.h"
 #include "jobs/cluster_job.h"
 #include "jobs/folders.h"
+#include "kmeans/method.h"
 #include "kmeans/sweep.h"
 #include "matrix/npy.h"
 #include "result/parameters.h"
@@ -223,6 +224,11 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
         json_string(json, "resample", text);
 }
 
+static const char *usual_method(uint32_t mini_batch)
+{
+    return mini_batch ? "mini-batch" : "lloyd";
+}
+
 static enum status write_parameters(struct clustering *own, struct error *err)
 {
     const struct cluster_config *cluster = &own->cluster;
@@ -249,6 +255,8 @@ static enum status write_parameters(struct clustering *own, struct error *err)
     json_uint(&json, "max_iter", cluster->max_iter);
     json_double(&json, "tol", cluster->tol);
     json_uint(&json, "mini_batch", cluster->mini_batch);
+    if (strcmp(cluster->method, usual_method(cluster->mini_batch)) != 0)
+        json_string(&json, "method", cluster->method);
     if (own->weights)
         json_string(&json, "weights", own->weights_digest);
     write_levels(&json, &own->levels);
@@ -314,7 +322,7 @@ static enum status read_options(struct clustering *own, struct error *err)
     own->cluster.max_iter = config->max_iter;
     own->cluster.tol = config->tol >= 0 ? config->tol : config->mini_batch ? 0 : CLUSTERING_TOL;
     own->cluster.mini_batch = config->mini_batch;
-    own->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
+    own->cluster.method = config->method ? config->method : usual_method(config->mini_batch);
     own->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                               : matrix_input_usual_metric(&own->job.input.about);
     own->space = own->cluster.metric;
@@ -573,7 +581,8 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     enum status status = open_clustering(&own, err);
     report->n_init = own.cluster.n_init;
     if (status == STATUS_OK)
-        status = cluster_job_run(report, &own.job, own.cluster.mini_batch ? 1 : CLUSTERING_DEVICES,
+        status = cluster_job_run(report, &own.job,
+                                 method_of(&own.cluster)->one_device ? 1 : CLUSTERING_DEVICES,
                                  &own.cluster.reading, make, err);
     if (status == STATUS_OK && cluster_job_is_first(&own.job)) {
         output_remove(own.state);

@@ -28,6 +28,7 @@ struct clustering_config {
     uint32_t pca;        /* number of principal components; 0: no projection */
     double whiten;       /* they are divided by their variance to the power of whiten / 2 */
     const char *init;    /* kmeans++, kmeans-parallel, random, or a .npy file */
+    const char *method;  /* of kmeans/method.h; NULL: the one that mini_batch implies */
     const char *weights; /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
     /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for

@@ -1,6 +1,6 @@
 /* method.h: the k-means methods, which define an iteration.
  *
- * A method is one file and one row of the table in methods.c. Everything around the iterations
+ * A method is one file and one row of KMEANS_METHODS. Everything around the iterations
  * (first centroids, restarts, the iteration limit, the state to resume from, the last assignment)
  * is common to all: see fit.h. */
 #ifndef CLPIPE_KMEANS_METHOD_H
@@ -37,9 +37,13 @@ struct kmeans_method {
     void (*close)(void **method); /* accepts a pointer to NULL */
 };
 
-extern const struct kmeans_method lloyd_method, minibatch_method;
+/* All methods, the default first: NAME_method is a struct kmeans_method, and WORD its name. */
+#define KMEANS_METHODS(METHOD) METHOD(lloyd, "lloyd") METHOD(minibatch, "mini-batch")
 
-/* All methods, the default first; ends with NULL. */
+#define DECLARE_METHOD(name, word) extern const struct kmeans_method name##_method;
+KMEANS_METHODS(DECLARE_METHOD)
+#undef DECLARE_METHOD
+/* They, then NULL. */
 extern const struct kmeans_method *const kmeans_methods[];
 
 /* The method named by config->method; NULL if there is none. */

@@ -1,4 +1,6 @@
 /* methods.c: the table of k-means methods. */
 #include "kmeans/method.h"
 
-const struct kmeans_method *const kmeans_methods[] = {&lloyd_method, &minibatch_method, NULL};
+#define ROW(name, word) &name##_method,
+
+const struct kmeans_method *const kmeans_methods[] = {KMEANS_METHODS(ROW) NULL};

@@ -24,6 +24,8 @@ enum status cluster_check(const struct matrix_source *source, const struct clust
     const struct kmeans_method *method = method_of(config);
     if (!method)
         return error_set(err, STATUS_USAGE, "k-means has no method named \"%s\"", config->method);
+    if (config->mini_batch > 0 && !method->samples)
+        return error_set(err, STATUS_USAGE, "the method %s takes no mini-batches", method->name);
     return method->check ? method->check(config, err) : STATUS_OK;
 }
 

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from clusterings import cluster, stored
-from conftest import ROOT, run_clpipe
+from conftest import ROOT, check_one_error, run_clpipe
 
 PHOTOS = ROOT / ".." / "shared" / "data" / "photos" / "labelled"
 ARRAYS = {"centroids", "labels", "distances", "sizes", "nearest", "inertia_history"}
@@ -369,6 +369,19 @@ def test_cosine_mixture(mixture, tmp_path):
     check_against(tmp_path / "r.h5", unit(rows), spherical(unit(rows), unit(rows[::500]), 20))
     lengths = numpy.linalg.norm(stored(tmp_path / "r.h5")[0]["centroids"].astype(float), axis=1)
     assert abs(lengths - 1).max() < 1e-6
+
+
+def test_methods(mixture, tmp_path):
+    """A method that is named is the one that the other options imply: what it made is up to date; others are
+    refused."""
+    run = ["cluster", mixture[0] / "rows.npy", "-k", 3, "-o", "m.h5", "--name"]
+    for name, options in ("lloyd", []), ("mini-batch", ["--mini-batch", 100]):
+        assert run_clpipe(*run, name, *options, cwd=tmp_path).returncode == 0
+        assert "up to date" in run_clpipe(*run, name, *options, "--method", name, cwd=tmp_path).stdout
+    for options, why in (["--method", "mini-batch"], "rows of a batch"), \
+            (["--method", "lloyd", "--mini-batch", 5], "lloyd takes no mini-batches"), \
+            (["--method", "lloid"], "lloyd|mini-batch"):
+        check_one_error(run_clpipe(*run, "x", *options, cwd=tmp_path), 2, why)
 
 
 @pytest.mark.slow
