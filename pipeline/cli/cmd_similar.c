@@ -1,5 +1,6 @@
 /* cmd_similar.c: clpipe similar: the nearest images of pictures, or of every image. */
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
@@ -56,6 +57,7 @@ struct similar {
     /* For each name, n of them. */
     int64_t *neighbours;
     double *squared, *scores; /* scores: NULL unless by diffusion */
+    struct held held;         /* these arrays, and others of the answer */
     const char *output;       /* NULL: standard output */
     int format;               /* enum export_format; -1: a table to read */
     struct sink sink;
@@ -186,11 +188,10 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
                               struct error *err)
 {
     const uint64_t step = matrix_rows_at_once(rows);
-    float *block = malloc((size_t)(step * rows->dimension) * sizeof *block);
-    float *scores = malloc((size_t)(step * layer->count) * sizeof *scores);
-    enum status status = block && scores
-                             ? STATUS_OK
-                             : error_memory(err, (size_t)(step * rows->dimension) * 4, "rows");
+    struct held held = {0};
+    float *block = held_array(&held, step * rows->dimension, sizeof *block);
+    float *scores = held_array(&held, step * layer->count, sizeof *scores);
+    enum status status = held_check(&held, "rows", err);
     *count = 0;
     for (uint64_t first = 0, some; first < rows->rows && status == STATUS_OK; first += some) {
         some = min_u64(step, rows->rows - first);
@@ -206,8 +207,7 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
                 scored[(*count)++] = (struct scored){best, first + i};
         }
     }
-    free(block);
-    free(scores);
+    held_free(&held);
     return status;
 }
 
@@ -275,19 +275,17 @@ static bool is_open(const struct similar *similar, unsigned i, bool outside)
 static enum status search_rows(struct similar *similar, struct error *err)
 {
     uint32_t count = 0;
-    uint64_t *rows = malloc(similar->count * sizeof *rows);
-    if (!rows)
-        return error_memory(err, similar->count * sizeof *rows, "rows");
-    for (unsigned i = 0; i < similar->count; i++)
+    uint64_t *rows = held_array(&similar->held, similar->count, sizeof *rows);
+    enum status status = held_check(&similar->held, "rows", err);
+    for (unsigned i = 0; i < similar->count && status == STATUS_OK; i++)
         if (is_open(similar, i, false))
             rows[count++] = similar->rows[i];
-    enum status status =
-        count ? similarity_find(&similar->similarity, &(struct queries){rows, .count = count}, err)
-              : STATUS_OK;
+    if (status == STATUS_OK && count > 0)
+        status =
+            similarity_find(&similar->similarity, &(struct queries){rows, .count = count}, err);
     for (unsigned i = 0, query = 0; status == STATUS_OK && i < similar->count; i++)
         if (is_open(similar, i, false))
             take(similar, i, query++);
-    free(rows);
     return status;
 }
 
@@ -317,12 +315,12 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
 {
     char shown[256], file[256];
     const size_t names = similar->count;
-    outside->path = malloc(names * sizeof *outside->path);
-    outside->file = malloc(names * sizeof *outside->file);
-    outside->failed = calloc(names, sizeof *outside->failed);
-    outside->of_name = malloc(names * sizeof *outside->of_name);
-    if (!outside->path || !outside->file || !outside->failed || !outside->of_name)
-        return error_memory(err, names * sizeof *outside->failed, "pictures");
+    outside->path = held_array(&similar->held, names, sizeof *outside->path);
+    outside->file = held_array(&similar->held, names, sizeof *outside->file);
+    outside->failed = held_array(&similar->held, names, sizeof *outside->failed);
+    outside->of_name = held_array(&similar->held, names, sizeof *outside->of_name);
+    if (held_check(&similar->held, "pictures", err) != STATUS_OK)
+        return err->status;
     for (unsigned i = 0; i < names; i++) {
         struct stat st;
         uint32_t at = 0;
@@ -478,21 +476,14 @@ static enum status search_outside(struct similar *similar, struct error *err)
     const uint32_t dimension = ranked_columns(&input->rows);
     const char *name = similar->own->feature ? similar->own->feature : input->about.name;
     struct outside outside = {.count = 0};
-    enum status status = find_files(&outside, similar, err);
-    if (status == STATUS_OK && outside.count > 0) {
-        outside.values = malloc((size_t)outside.count * dimension * sizeof *outside.values);
-        status = outside.values
-                     ? describe(&outside, similar, name, err)
-                     : error_memory(err, (size_t)outside.count * dimension * 4, "pictures");
-        if (status == STATUS_OK)
-            status = search_values(&outside, similar, err);
-    }
-    free(outside.values);
-    free(outside.of_name);
-    free(outside.failed);
-    free(outside.file);
-    free(outside.path);
-    return status;
+    if (find_files(&outside, similar, err) != STATUS_OK || outside.count == 0)
+        return err->status;
+    outside.values =
+        held_array(&similar->held, (uint64_t)outside.count * dimension, sizeof *outside.values);
+    enum status status = held_check(&similar->held, "pictures", err);
+    if (status == STATUS_OK)
+        status = describe(&outside, similar, name, err);
+    return status == STATUS_OK ? search_values(&outside, similar, err) : status;
 }
 
 /* --vector: one row, or an array of one dimension. */
@@ -501,21 +492,11 @@ static enum status search_vector(struct similar *similar, struct error *err)
     const struct matrix_source *source = &similar->similarity.input.rows;
     const char *file = similar->own->vector;
     const uint32_t columns = ranked_columns(source);
-    struct matrix_source row = {0};
     float *values = NULL;
     uint64_t count = 0;
     double squares = 0;
     char shown[256];
-    enum status status = STATUS_OK;
-    if (npy_open(&row, file, false, NULL) == STATUS_OK && row.rows == 1 && row.dimension > 1) {
-        count = row.dimension;
-        values = malloc(count * sizeof *values);
-        status = values ? matrix_read(&row, 0, 1, values, err)
-                        : error_memory(err, count * sizeof *values, "a vector");
-    } else {
-        status = matrix_input_vector(&values, &count, file, err);
-    }
-    matrix_close(&row);
+    enum status status = matrix_input_vector(&values, &count, file, err);
     path_for_message(shown, sizeof shown, file);
     if (status == STATUS_OK && count != columns)
         status =
@@ -696,20 +677,18 @@ static enum status answer(struct similar *similar, struct error *err)
 {
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
     const bool scores = similar->own->diffuse || similar->own->class_name;
-    similar->rows = malloc(similar->count * sizeof *similar->rows);
-    similar->failed = calloc(similar->count, sizeof *similar->failed);
-    similar->neighbours = malloc(places * sizeof *similar->neighbours);
-    similar->squared = malloc(places * sizeof *similar->squared);
-    if (scores)
-        similar->scores = malloc(places * sizeof *similar->scores);
-    if (!similar->rows || !similar->failed || !similar->neighbours || !similar->squared ||
-        (scores && !similar->scores))
-        return error_memory(err, places * 16, "neighbours");
-    for (size_t i = 0; i < places; i++)
+    struct held *held = &similar->held;
+    similar->rows = held_array(held, similar->count, sizeof *similar->rows);
+    similar->failed = held_array(held, similar->count, sizeof *similar->failed);
+    similar->neighbours = held_array(held, places, sizeof *similar->neighbours);
+    similar->squared = held_array(held, places, sizeof *similar->squared);
+    similar->scores = scores ? held_array(held, places, sizeof *similar->scores) : NULL;
+    if (held_check(held, "neighbours", err) != STATUS_OK)
+        return err->status;
+    for (size_t i = 0; i < places; i++) {
         similar->neighbours[i] = -1;
-    for (size_t i = 0; i < places; i++)
         similar->squared[i] = NAN;
-    similar->rows[0] = 0;
+    }
     if (similar->own->class_name)
         return class_query(similar->neighbours, similar->scores, similar->similarity.config->n,
                            similar->similarity.input.result, similar->own->feature,
@@ -830,11 +809,7 @@ static enum status run_similar(const struct options *options, struct error *err)
     }
     similarity_close(&similar.similarity);
     result_close(&similar.similarity.input.result);
-    free(similar.rows);
-    free(similar.failed);
-    free(similar.neighbours);
-    free(similar.squared);
-    free(similar.scores);
+    held_free(&similar.held);
     return status;
 }
 

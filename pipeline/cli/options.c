@@ -1,5 +1,6 @@
 /* options.c: the parser of the command line. */
 #include "cli/options.h"
+#include "base/array.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -456,21 +457,17 @@ static bool find_range(struct name_range *out, const char *name)
 
 struct expansion {
     char **made;
-    unsigned count, room, most;
+    unsigned count, most;
 };
 
 static enum status add_name(struct expansion *expansion, char *name, struct error *err)
 {
-    if (expansion->count == expansion->room) {
-        const unsigned room = expansion->room ? 2 * expansion->room : 64;
-        char **larger = realloc(expansion->made, room * sizeof *larger);
-        if (!larger) {
-            free(name);
-            return error_memory(err, room * sizeof *larger, "the sources");
-        }
-        expansion->made = larger;
-        expansion->room = room;
+    char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
+    if (!larger) {
+        free(name);
+        return error_memory(err, expansion->count * sizeof *larger, "the sources");
     }
+    expansion->made = larger;
     expansion->made[expansion->count++] = name;
     return STATUS_OK;
 }

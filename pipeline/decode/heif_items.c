@@ -6,6 +6,7 @@
  * libheif does: a box ends where its parent does, whatever its size. */
 #include "decode/heif_items.h"
 
+#include "base/array.h"
 #include "decode/pixel.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct need {
 
 struct needs {
     struct need *need;
-    size_t count, room;
+    size_t count;
     bool no_memory, too_many;
 };
 
@@ -64,16 +65,12 @@ static void add(struct needs *needs, uint32_t whole, uint32_t part)
         needs->too_many = true;
         return;
     }
-    if (needs->count == needs->room) {
-        size_t room = needs->room ? 2 * needs->room : 64;
-        struct need *more = realloc(needs->need, room * sizeof *more);
-        if (!more) {
-            needs->no_memory = true;
-            return;
-        }
-        needs->need = more;
-        needs->room = room;
+    struct need *more = array_with_room(needs->need, needs->count, sizeof *more);
+    if (!more) {
+        needs->no_memory = true;
+        return;
     }
+    needs->need = more;
     needs->need[needs->count++] = (struct need){whole, part};
 }
 

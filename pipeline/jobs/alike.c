@@ -183,20 +183,17 @@ static enum status take_answer(struct alike *alike, uint8_t *is_out, struct erro
 {
     struct selection *selection = alike->selection;
     const uint64_t count = alike->values.count;
-    uint64_t *place = malloc((count + 1) * sizeof *place), omitted = 0, kept = 0;
-    if (!place)
-        return error_memory(err, count * sizeof *place, "images that are alike");
-    for (uint64_t i = 0; i < count; i++) {
+    uint64_t *place = held_array(&alike->held, count, sizeof *place), omitted = 0, kept = 0;
+    for (uint64_t i = 0; i < count && place; i++) {
         place[alike->member[i].index] = i;
         omitted += alike->member[i].kept != NOT_ALIKE;
     }
-    selection->omitted = malloc((omitted + 1) * sizeof *selection->omitted);
-    selection->kept = malloc((omitted + 1) * sizeof *selection->kept);
-    selection->cosine = malloc((omitted + 1) * sizeof *selection->cosine);
-    if (!selection->omitted || !selection->kept || !selection->cosine) {
-        free(place);
-        return error_memory(err, omitted * 20, "images that are alike");
-    }
+    selection->omitted = held_array(&selection->held, omitted, sizeof *selection->omitted);
+    selection->kept = held_array(&selection->held, omitted, sizeof *selection->kept);
+    selection->cosine = held_array(&selection->held, omitted, sizeof *selection->cosine);
+    if (held_check(&alike->held, "images that are alike", err) != STATUS_OK ||
+        held_check(&selection->held, "images that are alike", err) != STATUS_OK)
+        return STATUS_FAILED;
     for (uint64_t i = 0; i < count; i++) {
         const struct member *member = &alike->member[place[i]];
         if (member->kept == NOT_ALIKE)
@@ -211,7 +208,6 @@ static enum status take_answer(struct alike *alike, uint8_t *is_out, struct erro
         if (!is_out[selection->candidate[i].row])
             selection->candidate[kept++] = selection->candidate[i];
     selection->candidates = kept;
-    free(place);
     return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* classes.c: folders as classes, and tables of classes. */
 #include "jobs/classes.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -44,7 +45,7 @@ struct table {
     char *paths;          /* each followed by a NUL */
     size_t paths_size;
     char **classes; /* of the paths, into `bytes` */
-    uint64_t count, room;
+    uint64_t count;
 };
 
 static enum status refuse(const struct table *table, const char *why, struct error *err)
@@ -105,13 +106,10 @@ static enum status next_field(char **field, bool *last, struct table *table, str
 
 static enum status add(struct table *table, const char *path, char *class, struct error *err)
 {
-    if (table->count == table->room) {
-        table->room = table->room ? 2 * table->room : 1024;
-        char **grown = realloc(table->classes, table->room * sizeof *grown);
-        if (!grown)
-            return error_memory(err, table->room * sizeof *grown, "a table of classes");
-        table->classes = grown;
-    }
+    char **grown = array_with_room(table->classes, table->count, sizeof *grown);
+    if (!grown)
+        return error_memory(err, table->count * sizeof *grown, "a table of classes");
+    table->classes = grown;
     const size_t length = strlen(path) + 1;
     memcpy(table->paths + table->paths_size, path, length);
     table->paths_size += length;

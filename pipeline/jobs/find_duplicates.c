@@ -6,6 +6,7 @@
  *
  * Rows with the same code and, if pictures are compared, the same pixels form a class. Pairs are
  * pairs of classes; a class is compared by its row that comes first in the order of references. */
+#include "base/array.h"
 #include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -352,21 +353,16 @@ struct stars {
     struct finding *f;
     bool *taken;
     uint32_t *with_bytes, *with_pixels; /* scratch of set_kinds: zeros */
-    uint64_t room_groups, room_members;
 };
 
 static enum status add_member(struct stars *stars, struct duplicates_member member,
                               struct error *err)
 {
     struct duplicates *out = stars->f->out;
-    if (out->members == stars->room_members) {
-        const uint64_t room = stars->room_members ? 2 * stars->room_members : 256;
-        struct duplicates_member *grown = realloc(out->member, room * sizeof *grown);
-        if (!grown)
-            return error_memory(err, room * sizeof *grown, "groups");
-        out->member = grown;
-        stars->room_members = room;
-    }
+    struct duplicates_member *grown = array_with_room(out->member, out->members, sizeof *grown);
+    if (!grown)
+        return error_memory(err, out->members * sizeof *grown, "groups");
+    out->member = grown;
     out->member[out->members++] = member;
     stars->taken[member.row] = true;
     return STATUS_OK;
@@ -459,14 +455,10 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
         stars->taken[reference] = false;
         return STATUS_OK;
     }
-    if (out->groups == stars->room_groups) {
-        const uint64_t room = stars->room_groups ? 2 * stars->room_groups : 64;
-        struct duplicates_group *grown = realloc(out->group, room * sizeof *grown);
-        if (!grown)
-            return error_memory(err, room * sizeof *grown, "groups");
-        out->group = grown;
-        stars->room_groups = room;
-    }
+    struct duplicates_group *grown = array_with_room(out->group, out->groups, sizeof *grown);
+    if (!grown)
+        return error_memory(err, out->groups * sizeof *grown, "groups");
+    out->group = grown;
     struct duplicates_group *group = &out->group[out->groups++];
     *group = (struct duplicates_group){.first = first, .count = out->members - first};
     qsort(out->member + first + 1, group->count - 1, sizeof *out->member, by_row);

@@ -372,7 +372,7 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     }
     if (status != STATUS_OK)
         return status;
-    *count = column.rows;
+    *count = column.rows * column.dimension;
     status = matrix_column(values, &column, text, err);
     matrix_close(&column);
     return status;

@@ -38,8 +38,8 @@ struct matrix_input {
  * contents. */
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
                               const char *usual, struct error *err);
-/* The values of FILE.npy or FILE.h5:/dataset with one dimension or one column; the caller frees
- * *values. Errors are those of matrix_input_open. */
+/* The values of FILE.npy or FILE.h5:/dataset with one dimension, one column or one row; the caller
+ * frees *values. Errors are those of matrix_input_open. */
 enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
                                 struct error *err);
 /* Identifies the rows: the identity of a feature, or matrix_input_digest for others. */

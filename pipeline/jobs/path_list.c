@@ -1,6 +1,7 @@
 /* path_list.c: maps or reads a list, notes where its paths begin, and indexes them by a hash of
  * their bytes; equal hashes are compared by bytes. */
 #include "jobs/path_list.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/output.h"
 #include "base/parse.h"
@@ -61,7 +62,6 @@ static enum status split(struct path_list *list, struct error *err)
 {
     struct filelist_form form = {.size = 0};
     char shown[256];
-    uint64_t capacity = 0;
     size_t end = list->size;
     filelist_look(&form, list->bytes, list->size);
     const char separator = form.has_nul ? 0 : '\n';
@@ -83,17 +83,12 @@ static enum status split(struct path_list *list, struct error *err)
         if (list->count == UINT32_MAX - 1)
             return error_set(err, STATUS_FAILED, "%s has more than 4 billion paths",
                              list_name(shown, list));
-        if (list->count == capacity) {
-            capacity = capacity ? 2 * capacity : 4096;
-            uint64_t *start = realloc(list->start, (size_t)capacity * sizeof *start);
-            if (start)
-                list->start = start;
-            uint32_t *lengths = realloc(list->length, (size_t)capacity * sizeof *lengths);
-            if (lengths)
-                list->length = lengths;
-            if (!start || !lengths)
-                return error_memory(err, (size_t)capacity * 12, "a list of paths");
-        }
+        uint64_t *start = array_with_room(list->start, list->count, sizeof *start);
+        list->start = start ? start : list->start;
+        uint32_t *lengths = array_with_room(list->length, list->count, sizeof *lengths);
+        list->length = lengths ? lengths : list->length;
+        if (!start || !lengths)
+            return error_memory(err, (size_t)list->count * 12, "a list of paths");
         if (strncmp(list->bytes + at, "./", length < 2 ? length : 2) == 0 ||
             memmem(list->bytes + at, length, "//", 2))
             length = filelist_normalize(list->bytes + at, length);

@@ -9,6 +9,7 @@
  * read from the start. */
 #include "jobs/reopen.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -69,7 +70,7 @@ struct finding {
     struct source_listing listing; /* must be first: `add` receives a pointer to it */
     struct reopen *reopen;
     struct named *named; /* by digest */
-    uint64_t count, room, found;
+    uint64_t count, found;
     size_t prefix; /* length of the directory part of a member's path */
     struct failure failure;
 };
@@ -122,14 +123,10 @@ static enum status take_member(struct source_listing *listing, const char *path,
 static enum status add_name(struct finding *finding, uint64_t row, uint64_t bytes, const char *name,
                             struct error *err)
 {
-    if (finding->count == finding->room) {
-        const uint64_t room = finding->room ? 2 * finding->room : 256;
-        struct named *grown = realloc(finding->named, room * sizeof *grown);
-        if (!grown)
-            return error_memory(err, room * sizeof *grown, "the names in an archive");
-        finding->named = grown;
-        finding->room = room;
-    }
+    struct named *grown = array_with_room(finding->named, finding->count, sizeof *grown);
+    if (!grown)
+        return error_memory(err, finding->count * sizeof *grown, "the names in an archive");
+    finding->named = grown;
     struct named *named = &finding->named[finding->count++];
     named->row = row;
     named->bytes = bytes;

@@ -68,16 +68,16 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
     out->stride = (out->input.source.dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     out->block_rows = BLOCK_BYTES / (out->stride * sizeof(float) * ROW_VALUES_PART) + 1;
     out->block_rows *= ROW_VALUES_PART;
-    out->block = malloc(out->block_rows * out->stride * sizeof(float));
-    out->row = malloc((selection->candidates + 1) * sizeof *out->row);
-    if (!out->block || !out->row)
-        return error_memory(err, selection->candidates * sizeof *out->row, "rows to compare");
+    out->block = held_array(&out->held, out->block_rows * out->stride, sizeof *out->block);
+    out->row = held_array(&out->held, selection->candidates, sizeof *out->row);
+    if (held_check(&out->held, "rows to compare", err) != STATUS_OK)
+        return STATUS_FAILED;
     for (uint64_t i = 0; i < selection->candidates; i++)
         out->row[out->count++] = selection->candidate[i].row;
     status = keep_comparable(out, err);
     const uint64_t bytes = out->count * out->stride * sizeof(float);
     if (status != STATUS_OK || bytes > config->machine.memory ||
-        !(out->resident = malloc(bytes + 1)))
+        !(out->resident = held_array(&out->held, bytes, 1)))
         return status;
     for (uint64_t first = 0, count; first < out->count && status == STATUS_OK; first += count) {
         count = min_u64(out->block_rows, out->count - first);
@@ -90,9 +90,7 @@ void row_values_close(struct row_values *values)
 {
     workers_close(&values->workers);
     matrix_input_close(&values->input);
-    free(values->row);
-    free(values->resident);
-    free(values->block);
+    held_free(&values->held);
     *values = (struct row_values){0};
 }
 

@@ -20,6 +20,7 @@ struct row_values {
     float *resident;     /* count x stride, or NULL */
     float *block;        /* for rows that are read again */
     uint64_t block_rows; /* a multiple of ROW_VALUES_PART */
+    struct held held;    /* these arrays */
 };
 
 /* Opens the candidates' rows; metric -1: the default. Close it even after a failure. */

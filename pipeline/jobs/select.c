@@ -37,12 +37,13 @@ static enum status read_labels(struct selection *selection, struct error *err)
     if (status != STATUS_OK)
         return status;
     const uint64_t rows = selection->clusters->rows;
-    selection->labels = malloc(rows * sizeof *selection->labels + 1);
-    selection->distances = malloc(rows * sizeof *selection->distances + 1);
-    if (!selection->labels || !selection->distances)
-        return error_memory(err, rows * 8, "labels");
-    return result_clusters_read_rows(selection->result, selection->clusters, 0, rows,
-                                     selection->labels, selection->distances, err);
+    selection->labels = held_array(&selection->held, rows, sizeof *selection->labels);
+    selection->distances = held_array(&selection->held, rows, sizeof *selection->distances);
+    status = held_check(&selection->held, "labels", err);
+    return status == STATUS_OK
+               ? result_clusters_read_rows(selection->result, selection->clusters, 0, rows,
+                                           selection->labels, selection->distances, err)
+               : status;
 }
 
 /* Sets `in` for images whose paths are in the list. */
@@ -79,14 +80,12 @@ static enum status read_without(uint8_t *in, struct selection *selection, struct
 static enum status find_candidates(struct selection *selection, struct error *err)
 {
     const uint64_t images = result_images(selection->result);
-    uint8_t *in = malloc(images + 1);
+    uint8_t *in = held_array(&selection->held, images, 1);
     char shown[256];
-    enum status status = STATUS_OK;
-    selection->candidate = calloc(images + 1, sizeof *selection->candidate);
-    if (!in || !selection->candidate) {
-        free(in);
-        return error_memory(err, images * sizeof *selection->candidate, "images to choose from");
-    }
+    selection->candidate = held_array(&selection->held, images, sizeof *selection->candidate);
+    enum status status = held_check(&selection->held, "images to choose from", err);
+    if (status != STATUS_OK)
+        return status;
     memset(in, 1, images);
     if (selection->config->within)
         status = read_within(in, selection, err);
@@ -95,7 +94,6 @@ static enum status find_candidates(struct selection *selection, struct error *er
     for (uint64_t i = 0; i < images && status == STATUS_OK; i++)
         if (in[i] && (!selection->labels || selection->labels[i] >= 0))
             selection->candidate[selection->candidates++].row = i;
-    free(in);
     if (status == STATUS_OK && selection->candidates == 0)
         return error_set(err, STATUS_FAILED, "%s has no images to choose from",
                          path_for_message(shown, sizeof shown, selection->config->file));
@@ -141,12 +139,7 @@ enum status selection_make(struct selection *out, const struct select_config *co
 
 void selection_close(struct selection *selection)
 {
-    free(selection->labels);
-    free(selection->distances);
-    free(selection->candidate);
-    free(selection->omitted);
-    free(selection->kept);
-    free(selection->cosine);
+    held_free(&selection->held);
     result_close(&selection->result);
     *selection = (struct selection){0};
 }

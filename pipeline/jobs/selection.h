@@ -2,6 +2,7 @@
 #ifndef CLPIPE_JOBS_SELECTION_H
 #define CLPIPE_JOBS_SELECTION_H
 
+#include "base/held.h"
 #include "jobs/machine.h"
 #include "result/selections.h"
 
@@ -54,6 +55,7 @@ struct selection {
     uint64_t hidden;   /* candidates with an equally similar, kept neighbour in another cluster */
     double radius;     /* for `diverse`: no candidate is farther from a chosen one; else NAN */
     bool stored;       /* the file has it already */
+    struct held held;  /* the arrays above */
 };
 
 /* Methods, rows of select_methods (select.h): each moves the chosen candidates to the front, and counts them

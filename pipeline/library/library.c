@@ -1,4 +1,4 @@
-/* library.c: devices, handles (numbers in a table), errors, and the caller's rows. A forked process is detected by
+/* library.c: devices, handles (numbers in a table) and errors. A forked process is detected by
  * its id before any lock is taken, since another thread of its parent may have held the lock. */
 #include "library/library.h"
 #include "base/cpus.h"
@@ -12,16 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Larger values are certainly mistakes. */
+/* A larger value is certainly a mistake. */
 #define LIBRARY_THREADS_MOST 4096u
-#define LIBRARY_ROWS_MOST    (UINT64_C(1) << 40)
 
 static _Atomic int owner; /* the process that uses clpipe; 0: none yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct library *opened;
 static uintptr_t last_number;
-/* Set while this thread runs a callback, which would wait for ever for the handle of its own call. */
-static _Thread_local bool calls_back;
+_Thread_local bool library_calls_back;
 /* Guards calls of drivers and their loader, which read and change the environment. */
 static pthread_mutex_t drivers = PTHREAD_MUTEX_INITIALIZER;
 
@@ -162,7 +160,7 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
     struct clpipe_watch watching = {0};
     if (check_process(why) != STATUS_OK)
         return NULL;
-    if (calls_back)
+    if (library_calls_back)
         error_set(why, STATUS_USAGE, "a callback called clpipe with a handle");
     else if (watch)
         library_take(&watching, sizeof watching, watch, "clpipe_watch", why);
@@ -199,10 +197,10 @@ void library_phase(void *context, const char *phase, uint64_t done, uint64_t tot
 {
     struct library *library = context;
     const struct clpipe_watch *watch = &library->watch;
-    calls_back = true;
+    library_calls_back = true;
     if (watch->progress && watch->progress(watch->context, phase, done, total))
         stop_request(&library->stop, STOP_SIGNAL);
-    calls_back = false;
+    library_calls_back = false;
 }
 
 static enum status chosen_devices(void *context, struct clustering_devices *found,
@@ -323,81 +321,4 @@ int clpipe_stop(struct clpipe *clpipe)
         stop_request(&library->stop, STOP_SIGNAL);
     pthread_mutex_unlock(&lock);
     return library ? CLPIPE_OK : CLPIPE_CLOSED;
-}
-
-/* --- rows -------------------------------------------------------------------------------------- */
-
-static enum status read_given(void *context, uint64_t first, uint64_t count, float *rows,
-                              struct error *err)
-{
-    const struct clpipe_rows *given = context;
-    calls_back = true;
-    const int code = given->read(given->context, first, count, rows);
-    calls_back = false;
-    return code ? error_set(err, STATUS_USAGE,
-                            "the callback that reads rows returned %d for row %llu", code,
-                            (unsigned long long)first)
-                : STATUS_OK;
-}
-
-enum status library_choice(int value, int count, const char *what, struct error *err)
-{
-    return value >= 0 && value < count
-               ? STATUS_OK
-               : error_set(err, STATUS_USAGE, "there is no %s %d", what, value);
-}
-
-bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes, int64_t bytes)
-{
-    int64_t all = 0;
-    for (unsigned i = 0; i < axes; i++) {
-        int64_t length;
-        if ((stride[i] > -bytes && stride[i] < bytes && stride[i] != 0) ||
-            __builtin_mul_overflow(stride[i], (int64_t)count[i], &length) ||
-            __builtin_add_overflow(all, length > 0 ? length : -(length + 1), &all))
-            return false;
-    }
-    return true;
-}
-
-enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
-                              struct error *err)
-{
-    static const struct value_format formats[] = {
-        {'f', 4, false}, {'f', 2, false}, {'f', 8, false}, {'u', 1, false}};
-    struct clpipe_rows *given = &out->given;
-    if (library_take(given, sizeof *given, rows, "clpipe_rows", err) != STATUS_OK)
-        return err->status;
-    if (given->columns < 1 || given->columns > CLPIPE_COLUMNS_MAX)
-        return error_set(err, STATUS_USAGE, "rows have %u columns; there can be 1 to %u",
-                         given->columns, CLPIPE_COLUMNS_MAX);
-    if (given->rows > LIBRARY_ROWS_MOST)
-        return error_set(err, STATUS_USAGE, "%llu rows are too many",
-                         (unsigned long long)given->rows);
-    if (given->rows > 0 && !given->values == !given->read)
-        return error_set(err, STATUS_USAGE,
-                         "rows need either values or a callback that reads them");
-    if (library_choice(given->type, sizeof formats / sizeof *formats, "type", err) != STATUS_OK)
-        return err->status;
-    struct matrix_memory *memory = &out->memory;
-    *memory = (struct matrix_memory){.values = given->values,
-                                     .dimension = given->columns,
-                                     .format = formats[given->type],
-                                     .row_stride = given->row_stride,
-                                     .column_stride = given->column_stride};
-    matrix_memory_source(&out->source, memory, given->rows);
-    if (given->read) {
-        out->source.read = read_given;
-        out->source.concurrent = false;
-        out->source.context = given;
-    } else if (!library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
-                                    (uint64_t[]){given->rows, given->columns}, 2,
-                                    memory->format.bytes)) {
-        return error_set(
-            err, STATUS_USAGE,
-            "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
-            (long long)memory->row_stride, (long long)memory->column_stride,
-            (unsigned long long)given->rows, given->columns, memory->format.bytes);
-    }
-    return STATUS_OK;
 }

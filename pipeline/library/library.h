@@ -6,7 +6,6 @@
 #include "base/stop.h"
 #include "jobs/machine.h"
 #include "library/clpipe.h"
-#include "matrix/matrix.h"
 #include <pthread.h>
 
 /* The state behind a struct clpipe *, which is only a number. */
@@ -32,6 +31,9 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
 /* Ends the call, if it has begun; stores `why` in *err and returns its code. */
 int library_end(struct library *library, const struct error *why, struct clpipe_error *err);
 
+/* Set while this thread runs a callback, which would wait for ever for the handle of its own call. */
+extern _Thread_local bool library_calls_back;
+
 /* The engines' `phase` callback: calls the watch, which may request a stop. */
 void library_phase(void *library, const char *phase, uint64_t done, uint64_t total);
 
@@ -40,24 +42,9 @@ void library_phase(void *library, const char *phase, uint64_t done, uint64_t tot
 enum status library_take(void *out, size_t size, const void *in, const char *what,
                          struct error *err);
 
-/* The caller's rows as a matrix; `source` points to this struct. */
-struct library_rows {
-    struct clpipe_rows given;
-    struct matrix_memory memory;
-    struct matrix_source source;
-};
-
-/* Accepts 0 rows. STATUS_USAGE: sizes, strides or pointers are invalid. */
-enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
-                              struct error *err);
-
 /* Whether elements of `bytes` bytes with these strides and counts per axis are disjoint and within
  * 63 bits. */
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes,
                          int64_t bytes);
-
-/* STATUS_USAGE: `value` is not one of an enum's `count` values; `what` describes the enum for the
- * message. */
-enum status library_choice(int value, int count, const char *what, struct error *err);
 
 #endif

@@ -98,12 +98,13 @@ enum status matrix_column(float **values, const struct matrix_source *matrix, co
 {
     char shown[256];
     *values = NULL;
-    if (matrix->dimension != 1)
+    const size_t count = (size_t)matrix->rows * matrix->dimension;
+    if (matrix->dimension != 1 && matrix->rows != 1)
         return error_set(err, STATUS_FAILED, "%s has %u columns; expected 1",
                          path_for_message(shown, sizeof shown, name), matrix->dimension);
-    float *column = malloc((size_t)matrix->rows * sizeof *column + 1);
+    float *column = malloc(count * sizeof *column + 1);
     if (!column)
-        return error_memory(err, (size_t)matrix->rows * sizeof *column, "a column of numbers");
+        return error_memory(err, count * sizeof *column, "a column of numbers");
     if (matrix->rows > 0) {
         enum status status = matrix_read(matrix, 0, matrix->rows, column, err);
         if (status != STATUS_OK) {

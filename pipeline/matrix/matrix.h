@@ -78,8 +78,8 @@ void matrix_close(struct matrix_source *matrix);
 /* The number of rows that fit a buffer of a few megabytes; at least 1. */
 uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 
-/* All values of a one-column matrix; the caller frees them. `name` is for messages. STATUS_FAILED:
- * it has more columns. */
+/* All values of a matrix of one column, or of one row; the caller frees them. `name` is for messages.
+ * STATUS_FAILED: it has several of both. */
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err);
 

@@ -1,5 +1,6 @@
 /* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks. */
 #include "neighbours/device_pairs.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/held.h"
 #include "base/minmax.h"
@@ -80,7 +81,7 @@ struct search {
     double *host_squared;
     struct nearest *lists;
     uint64_t *again; /* rows for the host */
-    uint32_t again_count, again_room;
+    uint32_t again_count;
 };
 
 static uint32_t columns_of(uint32_t stride)
@@ -450,14 +451,10 @@ static enum status leave(struct search *search, const struct block *queries, uin
                          struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (search->again_count == search->again_room) {
-            const size_t room = search->again_room * 2 + 1024;
-            uint64_t *again = realloc(search->again, room * sizeof *again);
-            if (!again)
-                return error_memory(err, room * sizeof *again, "rows to search for");
-            search->again = again;
-            search->again_room = (uint32_t)room;
-        }
+        uint64_t *again = array_with_room(search->again, search->again_count, sizeof *again);
+        if (!again)
+            return error_memory(err, search->again_count * sizeof *again, "rows to search for");
+        search->again = again;
         search->again[search->again_count++] = queries->first + search->host_queries[i];
     }
     return STATUS_OK;

@@ -2,6 +2,8 @@
  * exclusively. */
 #include "ocl/ocl_pocl.h"
 
+#include "base/array.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,37 +20,25 @@ struct range {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* guards what follows */
 static struct range *ranges;
-static size_t range_count, range_room;
+static size_t range_count;
 static cl_command_queue *queues;
-static size_t queue_count, queue_room;
+static size_t queue_count;
 
 bool ocl_pocl_counts_wrong(const struct ocl_device *device)
 {
     return device->pocl_major > 0 && device->pocl_major < FIXED_IN;
 }
 
-/* Makes room for one more; false if out of memory. */
-static bool grow(void **items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return true;
-    const size_t more = *room ? 2 * *room : 16;
-    void *grown = realloc(*items, more * size);
-    if (!grown)
-        return false;
-    *items = grown;
-    *room = more;
-    return true;
-}
-
 enum status ocl_pocl_add_queue(cl_command_queue queue, struct error *err)
 {
     pthread_rwlock_wrlock(&lock);
-    const bool fits = grow((void **)&queues, queue_count, &queue_room, sizeof *queues);
-    if (fits)
+    cl_command_queue *grown = array_with_room(queues, queue_count, sizeof *queues);
+    if (grown) {
+        queues = grown;
         queues[queue_count++] = queue;
+    }
     pthread_rwlock_unlock(&lock);
-    return fits ? STATUS_OK : error_memory(err, sizeof *queues, "a command queue");
+    return grown ? STATUS_OK : error_memory(err, sizeof *queues, "a command queue");
 }
 
 void ocl_pocl_remove_queue(cl_command_queue queue)
@@ -61,7 +51,6 @@ void ocl_pocl_remove_queue(cl_command_queue queue)
     if (queue_count == 0) {
         free(queues);
         queues = NULL;
-        queue_room = 0;
     }
     pthread_rwlock_unlock(&lock);
 }
@@ -93,8 +82,10 @@ static void remember(const struct range *launch)
     struct range *known = find(launch);
     if (!known) {
         /* If out of memory, the next launch runs alone again. */
-        if (!grow((void **)&ranges, range_count, &range_room, sizeof *ranges))
+        struct range *grown = array_with_room(ranges, range_count, sizeof *ranges);
+        if (!grown)
             return;
+        ranges = grown;
         known = &ranges[range_count++];
         *known = *launch;
     }

@@ -12,6 +12,7 @@
  * failed) is read from the start of the archive again. */
 #include "sources/archives.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/parse.h"
@@ -82,7 +83,7 @@ struct one {
 
 struct archives {
     struct one **one;
-    size_t count, capacity;
+    size_t count;
     pthread_mutex_t lock; /* guards all descriptors */
     unsigned open;
     uint64_t clock;
@@ -627,14 +628,10 @@ static enum status list_members(struct member_listing *members, int fd, struct e
 static enum status add_archive(struct one **out, struct archives *archives,
                                const struct archive_file *file, struct error *err)
 {
-    if (archives->count == archives->capacity) {
-        const size_t capacity = archives->capacity ? 2 * archives->capacity : 16;
-        struct one **larger = realloc(archives->one, capacity * sizeof *larger);
-        if (!larger)
-            return error_memory(err, capacity * sizeof *larger, "archives");
-        archives->one = larger;
-        archives->capacity = capacity;
-    }
+    struct one **larger = array_with_room(archives->one, archives->count, sizeof *larger);
+    if (!larger)
+        return error_memory(err, archives->count * sizeof *larger, "archives");
+    archives->one = larger;
     struct one *one = calloc(1, sizeof *one);
     char *name = strdup(file->name);
     if (!one || !name) {

@@ -7,6 +7,7 @@
  * enough are left; the last merge is not written but returned by extsort_next. So two descriptors
  * suffice for any size. */
 #include "sources/extsort.h"
+#include "base/array.h"
 #include "sources/keysort.h"
 #include "sources/spool.h"
 #include <assert.h>
@@ -43,7 +44,7 @@ struct extsort {
 
     struct spool *spool; /* has the runs */
     struct run *runs;
-    size_t run_count, run_capacity;
+    size_t run_count;
 
     struct merge_input *inputs;
     struct merge_input **heap; /* by record.key; heap[0] is the smallest */
@@ -112,14 +113,10 @@ static void view_record(struct extsort_record *record, const char *bytes)
 
 static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, struct error *err)
 {
-    if (sort->run_count == sort->run_capacity) {
-        size_t capacity = sort->run_capacity ? 2 * sort->run_capacity : 64;
-        struct run *runs = realloc(sort->runs, capacity * sizeof *runs);
-        if (!runs)
-            return error_memory(err, capacity * sizeof *runs, "the table of sorted runs");
-        sort->runs = runs;
-        sort->run_capacity = capacity;
-    }
+    struct run *runs = array_with_room(sort->runs, sort->run_count, sizeof *runs);
+    if (!runs)
+        return error_memory(err, sort->run_count * sizeof *runs, "the table of sorted runs");
+    sort->runs = runs;
     sort->runs[sort->run_count++] = (struct run){start, end};
     return STATUS_OK;
 }

@@ -1,4 +1,5 @@
 /* listfile_read.c: reads lists of clpipe list record by record. */
+#include "base/array.h"
 #include "base/path.h"
 #include "sources/archives.h"
 #include "sources/bytes.h"
@@ -169,18 +170,14 @@ static bool take_end(struct listfile *list, struct block *end, const char *at)
 static enum status read_blocks(struct listfile *list, const struct block *end, uint64_t end_offset,
                                struct error *err)
 {
-    size_t room = 0;
     const struct block *last = NULL;
     if (end->offset > end_offset || !go_to(list, end->offset))
         return damaged(list, "does not say where the blocks are", err);
     for (;;) {
-        if (list->blocks == room) {
-            struct block *grown = realloc(list->block, (2 * room + 64) * sizeof *grown);
-            if (!grown)
-                return error_memory(err, room * sizeof *grown, "a list");
-            list->block = grown;
-            room = 2 * room + 64;
-        }
+        struct block *grown = array_with_room(list->block, list->blocks, sizeof *grown);
+        if (!grown)
+            return error_memory(err, list->blocks * sizeof *grown, "a list");
+        list->block = grown;
         struct block *block = &list->block[list->blocks];
         *block = *end;
         if (list->next >= end_offset)

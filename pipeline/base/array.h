@@ -1,0 +1,15 @@
+/* array.h: arrays that grow by one element at a time. */
+#ifndef CLPIPE_BASE_ARRAY_H
+#define CLPIPE_BASE_ARRAY_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* `array`, which has `count` elements of `size` bytes, with room for one more: it has room for the power of two
+ * that they fill, and moves when that is full. NULL: no memory; the array stays. */
+static inline void *array_with_room(void *array, uint64_t count, size_t size)
+{
+    return count & (count - 1) ? array : realloc(array, (count ? 2 * (size_t)count : 1) * size);
+}
+
+#endif
