@@ -129,8 +129,8 @@ static void test_vector(void **state)
             assert_true(values[i] == (float)i);
         free(values);
     }
-    write_npy("row.npy", 1, 3);
-    assert_int_equal(matrix_input_vector(&values, &count, "row.npy", &err), STATUS_OK);
+    write_npy("column.npy", 1, 3);
+    assert_int_equal(matrix_input_vector(&values, &count, "column.npy", &err), STATUS_OK);
     assert_int_equal(count, 3);
     free(values);
     assert_int_equal(matrix_input_vector(&values, &count, "rows.npy", &err), STATUS_FAILED);

@@ -1,4 +1,4 @@
-/* rows.c: k-means and nearest neighbours of the caller's rows. */
+/* row_calls.c: k-means and nearest neighbours of the caller's rows. */
 #include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/label_rows.h"
