@@ -135,11 +135,9 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
 
 void ingest_ranks_close(struct ingest_ranks *ranks)
 {
-    for (uint32_t i = 0; ranks->comm && i < ranks->comm->size; i++) {
-        if (ranks->path)
-            free(ranks->path[i]);
-        if (ranks->name)
-            free(ranks->name[i]);
+    for (uint32_t i = 0; ranks->path && ranks->name && i < ranks->comm->size; i++) {
+        free(ranks->path[i]);
+        free(ranks->name[i]);
     }
     free(ranks->path);
     free(ranks->name);

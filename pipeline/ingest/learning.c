@@ -166,7 +166,7 @@ static bool make_image(struct image *out, uint8_t **made, const struct decoding 
     out->width = from.width > BLUR_BORDER ? from.width - BLUR_BORDER : 0;
     out->height = from.height > BLUR_BORDER ? from.height - BLUR_BORDER : 0;
     out->pixels = *made = malloc((size_t)3 * out->width * out->height + 1);
-    if (*made && out->width > 0 && out->height > 0)
+    if (*made)
         blur_reference(*made, (size_t)3 * out->width, from.pixels, (size_t)3 * from.width,
                        out->width, out->height);
     return *made;

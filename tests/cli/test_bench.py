@@ -59,6 +59,7 @@ def test_shapes(clpipe):
     lines = [line.split() for line in result.stdout.splitlines()[2:]]
     assert [line[2] for line in lines if line[0] == "auto"] == ["large", "512x384", "224x224"]
     assert all(line[-1] == "%" for line in lines if line[0] == "auto")
+    assert all(float(line[5]) > 0 and float(line[6]) > 0 for line in lines)
 
 
 @pytest.mark.slow

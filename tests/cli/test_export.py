@@ -119,6 +119,15 @@ def test_centroids(clpipe, finished, h5, tmp_path):
     assert numpy.load(tmp_path / "c.npy").tobytes() == stored.tobytes()
 
 
+def test_centroids_of_several_blocks(clpipe, tmp_path):
+    rows = numpy.random.default_rng(1).normal(size=(1100, 1000)).astype("f4")
+    numpy.save(tmp_path / "rows.npy", rows)
+    command = ["cluster", "rows.npy", "-k", 1100, "--init", "rows.npy", "--max-iter", 1, "-o", "r.h5"]
+    assert clpipe(*command).returncode == 0
+    assert clpipe("export", "r.h5", "--what", "centroids", "-o", "c.npy").returncode == 0
+    assert numpy.array_equal(numpy.load(tmp_path / "c.npy"), rows)
+
+
 def test_clusters(clpipe, finished, h5):
     stored = h5["clusters/kmeans"]
     paths, labels = text(h5["images/path"]), stored["labels"][:]

@@ -109,6 +109,17 @@ def saved(image, form, **options):
 
 # --- formats --------------------------------------------------------------------------------------
 
+def test_profiles_are_applied(tmp_path):
+    """To all rows of the formats that every build reads."""
+    image = Image.fromarray(RGB)
+    wanted = {}
+    for form, options in ("JPEG", {"quality": 90, "subsampling": 0}), ("PNG", {}):
+        data = saved(image, form, icc_profile=MATRIX, **options)
+        (tmp_path / form).write_bytes(data)
+        wanted[form] = shown(Image.open(io.BytesIO(data)), MATRIX)
+    check(decoded(tmp_path, "--icc", "apply"), wanted)
+
+
 @pytest.mark.deep
 def test_jpeg(tmp_path):
     rgb, grey, inks = Image.fromarray(RGB), Image.fromarray(RGB[..., 0]), Image.fromarray(CMYK, "CMYK")
