@@ -425,8 +425,7 @@ void checkpoint_untouched(const struct checkpoint_config *config, struct error *
 /* --- several fits ---------------------------------------------------------------------------- */
 
 enum status checkpoint_take_fits(struct checkpoint_fits *fits,
-                                 const struct checkpoint_config *config, struct comm *comm,
-                                 struct error *err)
+                                 const struct checkpoint_config *config, struct error *err)
 {
     struct checkpoint checkpoint = {0};
     struct checkpoint_config only;
@@ -437,14 +436,11 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits,
     only.fits = NULL;
     fits->next = clock_now() + (int64_t)(config->seconds * 1e9);
     /* The rows are not digested for nothing. */
-    const bool there = comm->rank == 0 && access(config->path, F_OK) == 0;
     enum status status = STATUS_OK;
-    if (there) {
+    if (access(config->path, F_OK) == 0) {
         checkpoint.config = &only;
         status = load(&checkpoint, NULL, 0, err);
     }
-    if (status == STATUS_OK)
-        status = share_state(&checkpoint, comm, err);
     if (status == STATUS_OK && checkpoint.at < checkpoint.size)
         status = take_fits(&checkpoint, fits, err);
     fits->made = fits->resumed = checkpoint.resumed;

@@ -17,8 +17,8 @@
 #include "kmeans/cluster_types.h"
 #include "ranks/comm.h"
 
-/* The fits of a job of several that are done, in their order; the state in the file is that of the next.
- * Processes but the first have k, dimension and centroids alone. */
+/* The fits of a job of several that are done, in their order, which rank 0 has; the state in the file is that of
+ * the next. */
 struct checkpoint_fits {
     uint32_t count;
     struct cluster_outcome *fit; /* k, dimension, iterations, converged, centroids, history */
@@ -81,11 +81,9 @@ enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
 /* Frees the memory; leaves the file. */
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Takes up the fits that the file of config (NULL: none) holds, before there are ranks: the processes of
- * `comm` get what its rank 0 has read. */
+/* Takes up the fits that the file of config (NULL: none) holds. This and what follows is for rank 0. */
 enum status checkpoint_take_fits(struct checkpoint_fits *fits,
-                                 const struct checkpoint_config *config, struct comm *comm,
-                                 struct error *err);
+                                 const struct checkpoint_config *config, struct error *err);
 /* Keeps a copy of `fit`, maybe in place of the last one. */
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err);

@@ -24,44 +24,39 @@ void cluster_config_default(struct cluster_config *config)
 struct clustering {
     struct cluster_outcome *out;
     const struct cluster_config *config;
-    const struct cluster_outcome *known; /* NULL: it is to be found */
 };
+
+enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, const struct rank *rank,
+                        const struct cluster_outcome *known, struct error *err)
+{
+    const struct checkpoint_config *kept = engine->config.checkpoint;
+    struct cluster_outcome own = {0};
+    enum status status = STATUS_OK;
+    if (!known)
+        status = checkpoint_open(&engine->checkpoint, rank->comm, kept, rank->source->dimension,
+                                 engine->fit.data->stride, NULL, 0, err);
+    if (status == STATUS_OK)
+        status = known ? engine_complete(&own, engine, known, err)
+                       : engine_run(&own, engine, engine->config.k, err);
+    own.seconds_build = rank->lane->seconds_build;
+    own.iterations_resumed = engine->checkpoint.resumed;
+    if (status == STATUS_OK && !known && rank->comm->rank == 0 && kept && kept->fits)
+        kept->fits->made = engine->checkpoint.made;
+    if (status == STATUS_OK)
+        status = cluster_hand_over(out, &own, &engine->shard, err);
+    cluster_outcome_clear(&own);
+    checkpoint_close(&engine->checkpoint);
+    return status;
+}
 
 static enum status run_main(void *context, const struct rank *rank, struct error *err)
 {
     const struct clustering *job = context;
     struct engine engine;
-    struct cluster_outcome own = {0};
     enum status status = engine_open(&engine, rank, job->config, err);
-    if (status == STATUS_OK && !job->known)
-        status = checkpoint_open(&engine.checkpoint, rank->comm, job->config->checkpoint,
-                                 rank->source->dimension, engine.fit.data->stride, NULL, 0, err);
     if (status == STATUS_OK)
-        status = job->known ? engine_complete(&own, &engine, job->known, err)
-                            : engine_run(&own, &engine, job->config->k, err);
-    own.seconds_build = rank->lane->seconds_build;
-    own.iterations_resumed = engine.checkpoint.resumed;
-    if (status == STATUS_OK && !job->known && rank->comm->rank == 0 && job->config->checkpoint &&
-        job->config->checkpoint->fits)
-        job->config->checkpoint->fits->made = engine.checkpoint.made;
-    if (status == STATUS_OK)
-        status = cluster_hand_over(job->out, &own, &engine.shard, err);
-    cluster_outcome_clear(&own);
+        status = cluster_fit(job->out, &engine, rank, NULL, err);
     engine_close(&engine);
-    return status;
-}
-
-enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
-                             const struct matrix_source *source,
-                             const struct cluster_outcome *known,
-                             const struct cluster_config *config, struct error *err)
-{
-    struct clustering clustering = {out, config, known};
-    const struct run_job job = {source, config, run_main, &clustering};
-    *out = (struct cluster_outcome){0};
-    enum status status = cluster_run_ranks(&job, devices, err);
-    if (status != STATUS_OK)
-        cluster_outcome_clear(out);
     return status;
 }
 
@@ -69,7 +64,13 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err)
 {
-    return cluster_complete(out, devices, source, NULL, config, err);
+    struct clustering clustering = {out, config};
+    const struct run_job job = {source, config, run_main, &clustering};
+    *out = (struct cluster_outcome){0};
+    enum status status = cluster_run_ranks(&job, devices, err);
+    if (status != STATUS_OK)
+        cluster_outcome_clear(out);
+    return status;
 }
 
 /* --- labelling ------------------------------------------------------------------------------- */

@@ -17,13 +17,6 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err);
 
-/* The outcome of a run that has ended with known->centroids, which its iterations and history come from: by
- * one assignment, after which a cluster without rows gets one. Nothing is kept in between. */
-enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
-                             const struct matrix_source *source,
-                             const struct cluster_outcome *known,
-                             const struct cluster_config *config, struct error *err);
-
 /* Computes labels and squared distances of rows to given centroids (k x dimension, in the metric's
  * space) into the caller's arrays, one value per row; both are NULL in processes other than the
  * first. Errors as for cluster_run. */

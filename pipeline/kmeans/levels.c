@@ -1,7 +1,8 @@
 /* levels.c: runs fits one after another, each stored in the checkpoint once it is finished.
  *
- * A resumed job makes the same calls: fits in the checkpoint need only one assignment. All processes make
- * them; the first has labels, the others centroids alone. */
+ * A resumed job makes the same calls: fits in the checkpoint need only one assignment. All ranks make them; the
+ * first has labels, the others centroids alone. The rows that a level clusters stay on the devices for all its
+ * rounds, as far as there is room for those of a round beside them. */
 #include "kmeans/levels.h"
 #include "base/clock.h"
 #include "base/compare.h"
@@ -11,7 +12,9 @@
 #include "base/workers.h"
 #include "kmeans/checkpoint.h"
 #include "kmeans/cluster.h"
+#include "kmeans/engine.h"
 #include "kmeans/label_rows.h"
+#include "kmeans/run.h"
 #include "kmeans/seed.h"
 #include "matrix/projected.h"
 #include "ranks/processes.h"
@@ -19,15 +22,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The rows of fits, on the devices of all ranks, or of the first if they are too few for all. */
+struct bench {
+    struct engine *engine; /* NULL: there are none, or another rank has them */
+    struct rank rank;
+    struct comm alone;
+    bool open;
+};
+
 struct levels {
-    const struct cluster_devices *devices;
+    const struct rank *rank;
+    struct comm *comm;
     const struct cluster_levels_config *wanted;
     struct cluster_config config;
-    struct checkpoint_config checkpoint;
-    struct checkpoint_fits fits;
-    uint32_t at; /* fits so far, of which the checkpoint may have more */
-    struct comm *comm;
-    double seconds[4]; /* read, build, init, iterate: of all fits */
+    struct checkpoint_fits *fits; /* rank 0's; those of others are empty */
+    uint32_t at;                  /* fits so far, of which the checkpoint may have more */
+    struct bench bench;           /* the rows of a level */
+    double seconds[3];            /* read, init, iterate: of all fits */
 };
 
 static bool is_first(const struct levels *levels)
@@ -35,49 +46,96 @@ static bool is_first(const struct levels *levels)
     return levels->comm->rank == 0;
 }
 
-/* Gives all processes the centroids, and adds up the seconds. */
-static enum status share(struct levels *levels, struct cluster_outcome *out, uint32_t k,
-                         uint32_t dimension, struct error *err)
+/* --- rows on devices ------------------------------------------------------------------------- */
+
+static enum status bench_open(struct bench *bench, struct levels *levels,
+                              const struct matrix_source *rows, const struct cluster_config *config,
+                              struct error *err)
 {
-    const size_t bytes = (size_t)k * dimension * sizeof *out->centroids;
+    const uint64_t chunk = rows->rows > 0 ? column_stats_chunk(rows->rows) : 1;
+    const bool all = (rows->rows + chunk - 1) / chunk >= levels->comm->size;
+    *bench = (struct bench){.alone = {.size = 1}, .open = true};
+    bench->rank = (struct rank){all ? levels->comm : &bench->alone, levels->rank->lane, rows};
+    if (!all && !is_first(levels))
+        return STATUS_OK;
+    if (!(bench->engine = calloc(1, sizeof *bench->engine)))
+        return error_memory(err, sizeof *bench->engine, "rows");
+    const enum status status = engine_open(bench->engine, &bench->rank, config, err);
+    levels->seconds[0] += bench->engine->shard.data.seconds_read;
+    return status;
+}
+
+static void bench_close(struct bench *bench)
+{
+    if (bench->engine)
+        engine_close(bench->engine);
+    free(bench->engine);
+    *bench = (struct bench){0};
+}
+
+/* One fit, whose centroids all ranks get; known: see cluster_fit. */
+static enum status bench_fit(struct bench *bench, struct levels *levels,
+                             struct cluster_outcome *out, const struct cluster_outcome *known,
+                             const struct cluster_config *config, struct error *err)
+{
+    const uint32_t dimension = bench->rank.source->dimension;
+    const size_t bytes = (size_t)config->k * dimension * sizeof *out->centroids;
+    enum status status = STATUS_OK;
+    *out = (struct cluster_outcome){0};
+    if (bench->engine)
+        status = cluster_fit(out, bench->engine, &bench->rank, known, err);
+    if (status == STATUS_INTERRUPTED && known && is_first(levels))
+        checkpoint_save_fits(config->checkpoint, err);
+    if (status != STATUS_OK)
+        return status;
     if (!is_first(levels)) {
-        out->k = k;
+        out->k = config->k;
         out->dimension = dimension;
         if (!(out->centroids = malloc(bytes)))
             return error_memory(err, bytes, "centroids");
     }
-    levels->seconds[0] += out->seconds_read;
-    levels->seconds[1] += out->seconds_build;
-    levels->seconds[2] += out->seconds_init;
-    levels->seconds[3] += out->seconds_iterate;
+    levels->seconds[1] += out->seconds_init;
+    levels->seconds[2] += out->seconds_iterate;
     return comm_broadcast(levels->comm, out->centroids, bytes, 0, err);
 }
 
-static enum status find(struct levels *levels, struct cluster_outcome *out,
-                        const struct matrix_source *rows, const struct cluster_config *config,
-                        struct error *err)
+/* The same of the rows of a level. */
+static enum status fit_level(struct levels *levels, struct cluster_outcome *out,
+                             const struct matrix_source *rows, const struct cluster_outcome *known,
+                             const struct cluster_config *config, struct error *err)
 {
-    const enum status status = cluster_run(out, levels->devices, rows, config, err);
-    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+    enum status status = STATUS_OK;
+    if (!levels->bench.open)
+        status = bench_open(&levels->bench, levels, rows, config, err);
+    return status == STATUS_OK ? bench_fit(&levels->bench, levels, out, known, config, err)
+                               : status;
 }
 
-static enum status complete(struct levels *levels, struct cluster_outcome *out,
-                            const struct matrix_source *rows, const struct cluster_outcome *known,
-                            const struct cluster_config *config, struct error *err)
+/* Closes the bench unless so many rows fit beside it, on each rank. */
+static enum status make_room(struct levels *levels, uint64_t rows, struct error *err)
 {
-    const enum status status = cluster_complete(out, levels->devices, rows, known, config, err);
-    if (status == STATUS_INTERRUPTED && is_first(levels))
-        checkpoint_save_fits(config->checkpoint, err);
-    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+    int64_t votes = 1;
+    if (levels->bench.engine) {
+        const struct data *data = &levels->bench.engine->shard.data;
+        const uint64_t row = data->stride * sizeof(float),
+                       each = row / 2 + 128; /* see plan of data.c */
+        votes = data->resident && rows * (row + each) + data->share.rows * each <= data->spare;
+    }
+    const enum status status = comm_sum(levels->comm, &votes, &votes, 1, err);
+    if (votes < levels->comm->size)
+        bench_close(&levels->bench);
+    return status;
 }
+
+/* --- fits that are kept ---------------------------------------------------------------------- */
 
 static enum status keep(struct levels *levels, const struct cluster_outcome *out, uint32_t round,
                         struct error *err)
 {
-    if (levels->wanted->count == 1 && levels->wanted->rounds == 0)
+    if (!is_first(levels))
         return STATUS_OK;
-    enum status status = checkpoint_add_fit(&levels->fits, out, round, round > 0, err);
-    if (status == STATUS_OK && is_first(levels))
+    const enum status status = checkpoint_add_fit(levels->fits, out, round, round > 0, err);
+    if (status == STATUS_OK)
         checkpoint_save_fits(levels->config.checkpoint, err);
     return status;
 }
@@ -87,14 +145,26 @@ static enum status fit(struct levels *levels, struct cluster_outcome *out, uint3
                        const struct matrix_source *rows, const struct cluster_config *config,
                        struct error *err)
 {
-    const uint32_t at = levels->at++;
-    *round = 0;
-    if (at < levels->fits.count) {
-        *round = levels->fits.round[at];
-        return complete(levels, out, rows, &levels->fits.fit[at], config, err);
+    const uint32_t at = levels->at++, dimension = rows->dimension;
+    const bool has = at < levels->fits->count;
+    uint32_t about[2] = {has, has ? levels->fits->round[at] : 0};
+    struct cluster_outcome known = {0};
+    enum status status = comm_broadcast(levels->comm, about, sizeof about, 0, err);
+    *round = about[1];
+    if (status == STATUS_OK && !about[0]) {
+        status = fit_level(levels, out, rows, NULL, config, err);
+        return status == STATUS_OK ? keep(levels, out, 0, err) : status;
     }
-    const enum status status = find(levels, out, rows, config, err);
-    return status == STATUS_OK ? keep(levels, out, 0, err) : status;
+    if (status == STATUS_OK)
+        status = has ? cluster_outcome_copy(&known, &levels->fits->fit[at], err)
+                     : cluster_outcome_open(&known, config->k, dimension, 0, err);
+    if (status == STATUS_OK)
+        status = comm_broadcast(levels->comm, known.centroids,
+                                (size_t)config->k * dimension * sizeof *known.centroids, 0, err);
+    if (status == STATUS_OK)
+        status = fit_level(levels, out, rows, &known, config, err);
+    cluster_outcome_clear(&known);
+    return status;
 }
 
 /* --- resampling ------------------------------------------------------------------------------ */
@@ -154,9 +224,10 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
                             const struct matrix_source *all, const struct cluster_config *config,
                             struct error *err)
 {
-    struct cluster_config of_few = *config;
+    struct cluster_config of_few = *config, of_all = *config;
     struct cluster_outcome found = {0};
     struct matrix_source rows;
+    struct bench few = {0};
     uint64_t *row = NULL, count;
     float *weights = NULL;
     enum status status = choose_rows(&row, &count, levels, out, config, all->rows, err);
@@ -167,16 +238,21 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     of_few.weights = weights;
     of_few.init = INIT_KMEANSPP;
     of_few.seed = config->seed + round;
-    of_few.reading = NULL;
+    of_few.reading = of_all.reading = NULL;
     struct matrix_list list = {all, row};
     matrix_list_source(&rows, &list, count);
     if (status == STATUS_OK)
-        status = find(levels, &found, &rows, &of_few, err);
+        status = make_room(levels, count, err);
+    if (status == STATUS_OK)
+        status = bench_open(&few, levels, &rows, &of_few, err);
+    if (status == STATUS_OK)
+        status = bench_fit(&few, levels, &found, NULL, &of_few, err);
+    bench_close(&few);
     if (status == STATUS_OK && is_first(levels))
         status = prepend_history(&found, out, err);
     if (status == STATUS_OK) {
         cluster_outcome_clear(out);
-        status = complete(levels, out, all, &found, config, err);
+        status = fit_level(levels, out, all, &found, &of_all, err);
     }
     if (status == STATUS_OK)
         status = keep(levels, out, round, err);
@@ -210,6 +286,7 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
     enum status status = fit(levels, &level->outcome, &round, rows, &config, err);
     while (round < levels->wanted->rounds && status == STATUS_OK)
         status = resample(levels, &level->outcome, ++round, rows, &config, err);
+    bench_close(&levels->bench);
     return status;
 }
 
@@ -230,6 +307,8 @@ struct split {
     pthread_mutex_t lock; /* guards the following */
     uint32_t done, kept;
     bool *ended;
+    uint64_t memory; /* of this rank */
+    struct cluster_devices devices;
     struct error error; /* the first */
     struct held held;   /* the arrays of list_parts */
 };
@@ -290,6 +369,7 @@ static struct cluster_config config_of_part(const struct split *split, uint64_t 
 {
     struct cluster_config config = split->levels->config;
     config.k = (uint32_t)min_u64(split->levels->wanted->split, rows);
+    config.memory = split->memory;
     config.init = INIT_KMEANSPP;
     config.checkpoint = NULL;
     config.processes = NULL;
@@ -302,7 +382,6 @@ static struct cluster_config config_of_part(const struct split *split, uint64_t 
 /* The seeds of the parts in memory, where one group of the device can choose them. */
 static enum status seed_parts(struct split *split, struct error *err)
 {
-    const struct cluster_devices *devices = split->levels->devices;
     const uint32_t k = split->levels->wanted->split, most = split->end - split->first;
     const struct cluster_config config = config_of_part(split, split->placed);
     struct held held = {0};
@@ -326,7 +405,7 @@ static enum status seed_parts(struct split *split, struct error *err)
     matrix_memory_source(&rows, &memory, split->placed);
     enum status status = STATUS_OK;
     if (count > 1 && !config.weights && config.n_init == 1 && k > 1)
-        status = seed_sets(split->seeds, done, set, count, devices, &rows, &config, err);
+        status = seed_sets(split->seeds, done, set, count, &split->devices, &rows, &config, err);
     for (uint32_t part = split->first; part < split->end; part++)
         if (split->seeded[part] > 0 && !done[split->seeded[part] - 1])
             split->seeded[part] = 0;
@@ -335,8 +414,7 @@ static enum status seed_parts(struct split *split, struct error *err)
 }
 
 /* A part with k clusters, or as many as it has different rows. values: its rows in memory, or NULL. */
-static enum status fit_part(struct split *split, uint32_t part,
-                            const struct cluster_devices *devices, const struct matrix_source *rows,
+static enum status fit_part(struct split *split, uint32_t part, const struct matrix_source *rows,
                             const float *values, unsigned threads, struct error *err)
 {
     const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
@@ -358,12 +436,12 @@ static enum status fit_part(struct split *split, uint32_t part,
         config.init = INIT_GIVEN;
         config.initial = seeds;
     }
-    enum status status = cluster_run(&split->found[part], devices, rows, &config, err);
+    enum status status = cluster_run(&split->found[part], &split->devices, rows, &config, err);
     if (status == STATUS_FAILED && !err->name[0] && err->native > 0 &&
         (uint32_t)err->native < config.k) {
         config.k = (uint32_t)err->native;
         *err = (struct error)ERROR_INIT;
-        status = cluster_run(&split->found[part], devices, rows, &config, err);
+        status = cluster_run(&split->found[part], &split->devices, rows, &config, err);
     }
     free(weights);
     free(seeds);
@@ -377,9 +455,9 @@ static enum status keep_parts(struct split *split, struct error *err)
     enum status status = STATUS_OK;
     for (; split->kept < split->end && split->ended[split->kept] && status == STATUS_OK;
          split->kept++) {
-        if (levels->at++ < levels->fits.count)
+        if (levels->at++ < levels->fits->count)
             continue;
-        levels->fits.made += split->found[split->kept].iterations;
+        levels->fits->made += split->found[split->kept].iterations;
         status = keep(levels, &split->found[split->kept], 0, err);
     }
     return status;
@@ -398,11 +476,9 @@ static void divide_part(void *context, uint64_t i)
     if (status == STATUS_OK && is_due(split, part)) {
         float *values = split->values + split->place[part] * dimension;
         struct matrix_memory memory = {.values = values, .dimension = dimension};
-        const struct cluster_devices one = {
-            levels->devices->contexts + part % levels->devices->count, 1};
         struct matrix_source rows;
         matrix_memory_source(&rows, &memory, rows_of_part(split, part));
-        status = fit_part(split, part, &one, &rows, values, 1, &err);
+        status = fit_part(split, part, &rows, values, 1, &err);
     }
     pthread_mutex_lock(&split->lock);
     split->done += !split->ended[part];
@@ -423,7 +499,7 @@ static enum status read_parts(struct split *split, struct error *err)
     const uint64_t start = split->begin[split->first], step = matrix_rows_at_once(rows);
     const size_t each = rows->dimension * sizeof(float);
     for (split->end = split->first + 1; split->end < split->parts; split->end++)
-        if ((split->begin[split->end + 1] - start) * each > split->levels->config.memory)
+        if ((split->begin[split->end + 1] - start) * each > split->memory)
             break;
     split->placed = 0;
     for (uint32_t part = split->first; part < split->end; part++) {
@@ -459,12 +535,11 @@ static enum status read_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* Sends one process's result to all. */
-static enum status share_part(struct split *split, uint32_t part, struct error *err)
+/* Sends one rank's result to all. */
+static enum status share_part(struct split *split, uint32_t part, uint32_t root, struct error *err)
 {
     struct comm *comm = split->levels->comm;
     struct cluster_outcome *found = &split->found[part];
-    const uint32_t root = part % comm->size;
     uint32_t about[3] = {found->k, found->iterations, found->converged};
     enum status status =
         comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
@@ -489,7 +564,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
 {
     const struct levels *levels = split->levels;
     const size_t each = split->rows->dimension * sizeof(float);
-    const bool large = rows_of_part(split, split->first) * each > levels->config.memory;
+    const bool large = rows_of_part(split, split->first) * each > split->memory;
     struct matrix_list list = {split->rows, split->row + split->begin[split->first]};
     struct matrix_source rows;
     bool all = true;
@@ -500,8 +575,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     if (status == STATUS_OK && large && !all) {
         matrix_list_source(&rows, &list, rows_of_part(split, split->first));
         if (is_own(split, split->first))
-            status = fit_part(split, split->first, levels->devices, &rows, NULL,
-                              levels->config.threads, err);
+            status = fit_part(split, split->first, &rows, NULL, levels->config.threads, err);
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
     } else if (status == STATUS_OK && !all && (status = seed_parts(split, err)) == STATUS_OK) {
@@ -511,7 +585,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
         *err = split->error;
     status = status == STATUS_OK ? split->error.status : status;
     for (uint32_t part = split->first; part < split->end && status == STATUS_OK && !all; part++)
-        status = share_part(split, part, err);
+        status = share_part(split, part, part % levels->comm->size, err);
     if (status == STATUS_OK)
         status = keep_parts(split, err);
     split->first = split->end;
@@ -521,15 +595,19 @@ static enum status divide_some(struct split *split, struct workers *workers, str
 /* The parts that the checkpoint has. */
 static enum status take_parts(struct split *split, struct error *err)
 {
-    const struct checkpoint_fits *fits = &split->levels->fits;
-    for (uint32_t i = 0; split->levels->at + i < fits->count && i < split->parts; i++) {
-        const struct cluster_outcome *fit = &fits->fit[split->levels->at + i];
+    struct levels *levels = split->levels;
+    const struct checkpoint_fits *fits = levels->fits;
+    uint32_t taken = fits->count > levels->at ? min_u32(fits->count - levels->at, split->parts) : 0;
+    enum status status = comm_broadcast(levels->comm, &taken, sizeof taken, 0, err);
+    for (uint32_t i = 0; i < taken && status == STATUS_OK; i++) {
         split->ended[i] = true;
-        if (cluster_outcome_copy(&split->found[i], fit, err) != STATUS_OK)
-            return err->status;
+        if (is_first(levels))
+            status = cluster_outcome_copy(&split->found[i], &fits->fit[levels->at + i], err);
+        if (status == STATUS_OK)
+            status = share_part(split, i, 0, err);
         split->done++;
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* All parts as one outcome without labels; *parents: of its clusters. */
@@ -565,7 +643,7 @@ static enum status divide_all(struct split *split, struct error *err)
 {
     struct workers *workers = NULL;
     enum status status = take_parts(split, err);
-    split->levels->fits.pending = false; /* parts keep no state of their own */
+    split->levels->fits->pending = false; /* parts keep no state of their own */
     if (status == STATUS_OK)
         status = workers_open(&workers, split->levels->config.threads, err);
     while (status == STATUS_OK && split->first < split->parts)
@@ -590,13 +668,18 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
 {
     struct cluster_config config = levels->config;
     struct cluster_outcome *coarse = &level[1].outcome, known = {0};
-    struct split split = {
-        .levels = levels, .rows = rows, .parts = levels->wanted->k[1], .error = ERROR_INIT};
+    struct split split = {.levels = levels,
+                          .rows = rows,
+                          .parts = levels->wanted->k[1],
+                          .memory = config.memory / (levels->comm->apart ? 1 : levels->comm->size),
+                          .devices = {&levels->rank->lane->ocl, 1},
+                          .error = ERROR_INIT};
     int32_t *parents = NULL;
     uint32_t round;
     config.k = split.parts;
     pthread_mutex_init(&split.lock, NULL);
     enum status status = fit(levels, coarse, &round, rows, &config, err);
+    bench_close(&levels->bench);
     const int64_t start = clock_now();
     if (status == STATUS_OK)
         status = list_parts(&split, coarse, err);
@@ -605,11 +688,12 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     if (status == STATUS_OK)
         status = join_parts(&known, &parents, &split, err);
     forget_parts(&split);
-    levels->seconds[3] += clock_seconds_since(start);
+    levels->seconds[2] += clock_seconds_since(start);
     config.k = known.k;
     config.reading = NULL;
     if (status == STATUS_OK)
-        status = complete(levels, &level[0].outcome, rows, &known, &config, err);
+        status = fit_level(levels, &level[0].outcome, rows, &known, &config, err);
+    bench_close(&levels->bench);
     free(coarse->labels);
     coarse->labels = parents;
     cluster_outcome_clear(&known);
@@ -701,11 +785,11 @@ static enum status spread(struct levels *levels, struct cluster_level *level,
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_fits(levels->config.checkpoint, err);
     level->outcome.seconds_read = levels->seconds[0];
-    level->outcome.seconds_build = levels->seconds[1];
-    level->outcome.seconds_init = levels->seconds[2];
-    level->outcome.seconds_iterate = levels->seconds[3];
+    level->outcome.seconds_build = levels->rank->lane->seconds_build;
+    level->outcome.seconds_init = levels->seconds[1];
+    level->outcome.seconds_iterate = levels->seconds[2];
     level->outcome.iterations_resumed =
-        max_u64(level->outcome.iterations_resumed, levels->fits.resumed);
+        max_u64(level->outcome.iterations_resumed, levels->fits->resumed);
     return status;
 }
 
@@ -718,26 +802,59 @@ void cluster_levels_clear(struct cluster_level *levels, uint32_t count)
     }
 }
 
+struct levels_job {
+    struct cluster_level *level; /* rank 0's */
+    const struct cluster_config *config;
+    const struct cluster_levels_config *wanted;
+    struct checkpoint_fits fits; /* rank 0's; kept if the job starts again without a device */
+    bool taken;
+};
+
+static enum status levels_main(void *context, const struct rank *rank, struct error *err)
+{
+    struct levels_job *job = context;
+    struct cluster_level own[CLUSTER_LEVELS] = {0};
+    struct checkpoint_fits none = {0};
+    const bool first = rank->comm->rank == 0;
+    struct cluster_level *level = first ? job->level : own;
+    struct levels levels = {.rank = rank,
+                            .comm = rank->comm,
+                            .wanted = job->wanted,
+                            .config = *job->config,
+                            .fits = first ? &job->fits : &none};
+    enum status status = STATUS_OK;
+    if (first)
+        cluster_levels_clear(level, job->wanted->count);
+    if (first && !job->taken) {
+        status = checkpoint_take_fits(&job->fits, job->config->checkpoint, err);
+        job->taken = true;
+    }
+    if (status == STATUS_OK)
+        status = make_levels(&levels, level, rank->source, err);
+    if (status == STATUS_OK && first)
+        status = spread(&levels, level, rank->source, err);
+    bench_close(&levels.bench);
+    cluster_levels_clear(own, job->wanted->count);
+    return status;
+}
+
 enum status cluster_levels_run(struct cluster_level *level, const struct cluster_devices *devices,
                                const struct matrix_source *source,
                                const struct cluster_config *config,
                                const struct cluster_levels_config *wanted, struct error *err)
 {
-    struct comm alone = {.size = 1}, *comm = processes_comm(config->processes);
-    struct levels levels = {
-        .devices = devices, .wanted = wanted, .config = *config, .comm = comm ? comm : &alone};
-    const bool several = wanted->count > 1 || wanted->rounds > 0;
-    enum status status = STATUS_OK;
-    if (several && config->checkpoint) {
-        levels.checkpoint = *config->checkpoint;
-        levels.config.checkpoint = &levels.checkpoint;
-        status = checkpoint_take_fits(&levels.fits, config->checkpoint, levels.comm, err);
-        levels.checkpoint.fits = &levels.fits;
+    struct cluster_config own = *config;
+    struct levels_job levels = {.level = level, .config = &own, .wanted = wanted};
+    const struct run_job job = {source, &own, levels_main, &levels};
+    struct checkpoint_config checkpoint;
+    if (wanted->count == 1 && wanted->rounds == 0)
+        return cluster_run(&level->outcome, devices, source, config, err);
+    if (config->checkpoint) {
+        checkpoint = *config->checkpoint;
+        checkpoint.fits = &levels.fits;
+        own.checkpoint = &checkpoint;
     }
-    if (status == STATUS_OK)
-        status = make_levels(&levels, level, source, err);
-    if (status == STATUS_OK && is_first(&levels))
-        status = spread(&levels, level, source, err);
+    const enum status status = cluster_run_ranks(&job, devices, err);
     checkpoint_clear_fits(&levels.fits);
     return status;
 }

@@ -24,6 +24,13 @@ enum status cluster_run_ranks(const struct run_job *job, const struct cluster_de
 enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,
                               const struct shard *shard, struct error *err);
 
+struct engine;
+/* A rank's part of cluster_run with the rows that its engine has, for engine->config, as often as is wanted. known:
+ * the outcome of a run that ended with known->centroids, iterations and history, by one assignment, after which
+ * a cluster without rows gets one; nothing of it is kept in the checkpoint. NULL: it is found. */
+enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, const struct rank *rank,
+                        const struct cluster_outcome *known, struct error *err);
+
 /* Whether value i, a smaller k than the suggested one, is as good, or that one has no score. */
 bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i);
 

@@ -22,6 +22,8 @@ CASES = {
     "weights, kmeans-parallel": ["-k", 24, "--weights", "weights.npy", "--init", "kmeans-parallel"],
     "sweep": ["-k", "2:5:3", "--max-iter", 4, "--weights", "weights.npy"],
     "empty clusters": ["-k", 9, "--init", "same.npy"],
+    "levels": ["--levels", "24,5", "--resample", "20:2", "--weights", "weights.npy"],
+    "split": ["--split", "6x5", "--metric", "cosine"],
 }
 STREAMED = ["--device-memory", "256K"]
 
@@ -125,6 +127,23 @@ def restarts(place, several):
     arguments = ["-k", 24, "--n-init", 2]
     cluster(place, place / "one.h5", *arguments, env=several[1])
     return arguments, digest(place / "one.h5")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("case", ("levels", "split"))
+def test_one_fails_at_a_level(place, several, tmp_path, case):
+    """The other has what is done, and makes the rest."""
+    if not FAULTS.exists():
+        pytest.skip(f"{FAULTS} is not built")
+    cluster(place, tmp_path / "one.h5", *CASES[case], env=several[1])
+    failed = 0
+    for nth in (60, 500, 1000):
+        env = {**several[2], "LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"launch * {nth} -5",
+               "CLPIPE_FAULT_NOTE": tmp_path / "note"}
+        result = cluster(place, tmp_path / "x.h5", *CASES[case], env=env)
+        failed += "the other devices continue" in result.stderr
+        assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
+    assert failed > 0
 
 
 @pytest.mark.deep
