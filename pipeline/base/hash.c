@@ -106,6 +106,14 @@ void murmur3_final(const struct murmur3 *state, uint64_t digest[2])
     digest[1] = h2;
 }
 
+void murmur3_of(uint64_t digest[2], const void *data, size_t size)
+{
+    struct murmur3 state;
+    murmur3_init(&state);
+    murmur3_update(&state, data, size);
+    murmur3_final(&state, digest);
+}
+
 void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length)
 {
     struct murmur3 state;

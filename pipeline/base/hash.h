@@ -26,6 +26,8 @@ void murmur3_init(struct murmur3 *state);
 void murmur3_update(struct murmur3 *state, const void *data, size_t size);
 /* digest[0] is h1 and digest[1] h2 of the reference implementation. */
 void murmur3_final(const struct murmur3 *state, uint64_t digest[2]);
+/* Digests one message. */
+void murmur3_of(uint64_t digest[2], const void *data, size_t size);
 
 /* Digests a path of `length` bytes in a source, for tables in memory and temporary files. */
 void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length);

@@ -51,11 +51,8 @@ static void sift_up(struct candidates *candidates, uint32_t i)
 
 static uint64_t hash_path(const struct walk_item *item)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, item->path, item->path_length);
-    murmur3_final(&state, digest);
+    murmur3_of(digest, item->path, item->path_length);
     return digest[0];
 }
 

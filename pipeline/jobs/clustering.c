@@ -12,6 +12,7 @@
 #include "jobs/clustering.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/held.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -47,7 +48,8 @@ struct clustering {
     char weights_digest[48];
     char *
         asked; /* parameters with the file's values for options not given; NULL: the file has none */
-    char *state; /* the file that keeps the state of an unfinished run */
+    char *state;      /* the file that keeps the state of an unfinished run */
+    struct held held; /* initial, fitted_weights and state */
     struct checkpoint_config checkpoint;
     struct folders folders;
 };
@@ -127,11 +129,8 @@ static enum status lower_k(struct clustering *own, struct error *err)
 static void digest_text(char *text, size_t size, const char *prefix, const float *values,
                         size_t count)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, values, count * sizeof *values);
-    murmur3_final(&state, digest);
+    murmur3_of(digest, values, count * sizeof *values);
     snprintf(text, size, "%s-%016llx%016llx", prefix, (unsigned long long)digest[0],
              (unsigned long long)digest[1]);
 }
@@ -159,9 +158,10 @@ static enum status read_initial(struct clustering *own, const char *path, struct
         goto out;
     }
     const size_t values = (size_t)k * dimension;
-    own->initial = malloc(values * sizeof *own->initial);
-    status = own->initial ? matrix_read(&npy, 0, k, own->initial, err)
-                          : error_memory(err, values * sizeof *own->initial, "the first centroids");
+    own->initial = held_array(&own->held, values, sizeof *own->initial);
+    status = held_check(&own->held, "the first centroids", err);
+    if (status == STATUS_OK)
+        status = matrix_read(&npy, 0, k, own->initial, err);
     if (status != STATUS_OK)
         goto out;
     digest_text(own->init, sizeof own->init, "given", own->initial, values);
@@ -367,9 +367,9 @@ static enum status plan_checkpoint(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
     const size_t size = strlen(own->job.target.output) + strlen(config->name) + 16;
-    own->state = malloc(size);
-    if (!own->state)
-        return error_memory(err, size, "a file name");
+    own->state = held_array(&own->held, size, 1);
+    if (held_check(&own->held, "a file name", err) != STATUS_OK)
+        return STATUS_FAILED;
     snprintf(own->state, size, "%s.%s.checkpoint", own->job.target.output, config->name);
     if (config->checkpoint_seconds == 0)
         return STATUS_OK;
@@ -540,15 +540,15 @@ static enum status leave_out_rows(struct clustering *own, struct error *err)
     /* Negative values under hellinger are an error, not a lack of values. */
     const enum cluster_metric metric =
         own->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
-    const size_t bytes = (size_t)own->job.input.whole.rows * sizeof *own->weights;
+    const uint64_t rows = own->job.input.whole.rows;
     enum status status =
         matrix_input_compare(&own->job.input, metric, false, own->config->machine.stop, err);
     if (status != STATUS_OK || !own->job.input.comparable.row || !own->weights)
         return status;
-    own->fitted_weights = malloc(bytes);
-    if (!own->fitted_weights)
-        return error_memory(err, bytes, "weights");
-    memcpy(own->fitted_weights, own->weights, bytes);
+    own->fitted_weights = held_array(&own->held, rows, sizeof *own->fitted_weights);
+    if (held_check(&own->held, "weights", err) != STATUS_OK)
+        return STATUS_FAILED;
+    memcpy(own->fitted_weights, own->weights, rows * sizeof *own->weights);
     comparable_pick(&own->job.input.comparable, own->fitted_weights);
     own->cluster.weights = own->fitted_weights;
     return STATUS_OK;
@@ -590,10 +590,8 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     }
     cluster_job_close(&own.job);
     folders_clear(&own.folders);
-    free(own.initial);
     free(own.weights);
-    free(own.fitted_weights);
     free(own.asked);
-    free(own.state);
+    held_free(&own.held);
     return status;
 }

@@ -104,11 +104,8 @@ static enum status split(struct path_list *list, struct error *err)
 /* The slot of a path, or the free one where it would go. */
 static size_t find_slot(const struct path_list *list, const char *path, size_t length)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, path, length);
-    murmur3_final(&state, digest);
+    murmur3_of(digest, path, length);
     size_t at = (size_t)digest[0] & (list->slots - 1);
     for (; list->slot[at] != 0; at = (at + 1) & (list->slots - 1)) {
         const uint32_t i = list->slot[at] - 1;

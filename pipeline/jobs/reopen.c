@@ -75,14 +75,6 @@ struct finding {
     struct failure failure;
 };
 
-static void digest_name(uint64_t digest[2], const char *name, size_t length)
-{
-    struct murmur3 state;
-    murmur3_init(&state);
-    murmur3_update(&state, name, length);
-    murmur3_final(&state, digest);
-}
-
 static int by_digest(const void *x, const void *y)
 {
     return memcmp(x, y, sizeof(uint64_t[2]));
@@ -110,7 +102,7 @@ static enum status take_member(struct source_listing *listing, const char *path,
             finding->failure = entry->failure;
         return STATUS_OK;
     }
-    digest_name(key.digest, path + finding->prefix, length - finding->prefix);
+    murmur3_of(key.digest, path + finding->prefix, length - finding->prefix);
     const struct named *named =
         bsearch(&key, finding->named, finding->count, sizeof key, by_digest);
     if (named && named->bytes == entry->bytes) {
@@ -130,7 +122,7 @@ static enum status add_name(struct finding *finding, uint64_t row, uint64_t byte
     struct named *named = &finding->named[finding->count++];
     named->row = row;
     named->bytes = bytes;
-    digest_name(named->digest, name, strlen(name));
+    murmur3_of(named->digest, name, strlen(name));
     return STATUS_OK;
 }
 

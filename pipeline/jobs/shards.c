@@ -73,6 +73,7 @@ struct shards {
     uint64_t *first; /* per archive: its first sample; then the total */
     struct labelled *labelled;
     unsigned labelled_count;
+    struct held held; /* the arrays above */
     struct flags flags;
     struct sidecar_reader *sidecars; /* NULL: the file has none */
     struct matrix_source matrix;     /* of the feature; dimension 0: none */
@@ -111,10 +112,10 @@ static enum status read_selection(struct shards *shards, struct error *err)
         int64_t *row = held_array(&held, about->rows, sizeof *row);
         char **reason = held_array(&held, about->rows, sizeof *reason);
         shards->rows = about->rows;
-        shards->chosen = calloc(about->rows + 1, sizeof *shards->chosen);
-        status = shards->chosen
-                     ? held_check(&held, "a selection", err)
-                     : error_memory(err, about->rows * sizeof *shards->chosen, "a selection");
+        shards->chosen = held_array(&shards->held, about->rows, sizeof *shards->chosen);
+        status = held_check(&held, "a selection", err);
+        if (status == STATUS_OK)
+            status = held_check(&shards->held, "a selection", err);
         if (status == STATUS_OK)
             status = selections_read(result, about, row, reason, err);
         for (uint64_t i = 0; i < about->rows && row && reason && shards->chosen; i++)
@@ -132,10 +133,9 @@ static enum status find_rows(struct shards *shards, struct error *err)
         status = read_selection(shards, err);
     } else {
         shards->rows = result_images(shards->config->result);
-        shards->chosen = calloc(shards->rows + 1, sizeof *shards->chosen);
-        if (!shards->chosen)
-            return error_memory(err, shards->rows * sizeof *shards->chosen, "rows");
-        for (uint64_t i = 0; i < shards->rows; i++)
+        shards->chosen = held_array(&shards->held, shards->rows, sizeof *shards->chosen);
+        status = held_check(&shards->held, "rows", err);
+        for (uint64_t i = 0; i < shards->rows && status == STATUS_OK; i++)
             shards->chosen[i].row = i;
     }
     if (status != STATUS_OK || !shards->config->shuffle)
@@ -152,9 +152,9 @@ static enum status plan(struct shards *shards, struct error *err)
 {
     const struct shards_config *config = shards->config;
     uint64_t samples = 0, bytes = 0;
-    shards->first = malloc((shards->rows + 2) * sizeof *shards->first);
-    if (!shards->first)
-        return error_memory(err, shards->rows * sizeof *shards->first, "archives");
+    shards->first = held_array(&shards->held, shards->rows + 1, sizeof *shards->first);
+    if (held_check(&shards->held, "archives", err) != STATUS_OK)
+        return STATUS_FAILED;
     for (uint64_t i = 0; i < shards->rows; i++) {
         struct result_image image;
         const enum status status =
@@ -178,20 +178,19 @@ static enum status read_labels(struct shards *shards, struct error *err)
 {
     struct result *result = shards->config->result;
     const uint64_t images = result_images(result);
-    enum status status = STATUS_OK;
-    shards->labelled = calloc(result->clusters_count + 1u, sizeof *shards->labelled);
-    if (!shards->labelled)
-        return error_memory(err, 64, "clusterings");
+    shards->labelled = held_array(&shards->held, result->clusters_count, sizeof *shards->labelled);
+    enum status status = held_check(&shards->held, "clusterings", err);
     for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
         if (clusters->rows != images)
             continue;
         struct labelled *labelled = &shards->labelled[shards->labelled_count++];
         labelled->clusters = clusters;
-        labelled->labels = malloc(images * sizeof *labelled->labels + 1);
-        status = labelled->labels ? result_clusters_read_rows(result, clusters, 0, images,
-                                                              labelled->labels, NULL, err)
-                                  : error_memory(err, images * sizeof *labelled->labels, "labels");
+        labelled->labels = held_array(&shards->held, images, sizeof *labelled->labels);
+        status = held_check(&shards->held, "labels", err);
+        if (status == STATUS_OK)
+            status =
+                result_clusters_read_rows(result, clusters, 0, images, labelled->labels, NULL, err);
     }
     return status;
 }
@@ -699,14 +698,10 @@ static void close_all(struct shards *shards)
     workers_close(&shards->workers);
     matrix_close(&shards->matrix);
     sidecar_reader_close(&shards->sidecars);
-    for (unsigned i = 0; i < shards->labelled_count; i++)
-        free(shards->labelled[i].labels);
-    free(shards->labelled);
     flags_clear(&shards->flags);
     for (uint64_t i = 0; shards->chosen && i < shards->rows; i++)
         free(shards->chosen[i].reason);
-    free(shards->chosen);
-    free(shards->first);
+    held_free(&shards->held);
     pthread_mutex_destroy(&shards->lock);
 }
 

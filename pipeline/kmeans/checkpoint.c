@@ -186,7 +186,6 @@ static const char *judge(struct checkpoint *checkpoint)
 {
     struct header header;
     uint64_t digest[2];
-    struct murmur3 state;
     if (checkpoint->size < sizeof header + sizeof digest)
         return "is damaged";
     memcpy(&header, checkpoint->loaded, sizeof header);
@@ -194,9 +193,7 @@ static const char *judge(struct checkpoint *checkpoint)
         header.order != ORDER)
         return "was written by another version of clpipe or on another kind of machine";
     checkpoint->size -= sizeof digest;
-    murmur3_init(&state);
-    murmur3_update(&state, checkpoint->loaded, checkpoint->size);
-    murmur3_final(&state, digest);
+    murmur3_of(digest, checkpoint->loaded, checkpoint->size);
     if (memcmp(digest, checkpoint->loaded + checkpoint->size, sizeof digest) != 0)
         return "is damaged";
     if (memcmp(header.identity, checkpoint->identity, sizeof header.identity) != 0)
@@ -350,7 +347,6 @@ static enum status write_state(struct checkpoint *checkpoint, struct error *err)
 {
     struct codec codec = {0};
     struct header header = {MAGIC, VERSION, ORDER, {0}, checkpoint->made};
-    struct murmur3 state;
     struct output *output = NULL;
     uint64_t digest[2];
     memcpy(header.identity, checkpoint->identity, sizeof header.identity);
@@ -360,9 +356,7 @@ static enum status write_state(struct checkpoint *checkpoint, struct error *err)
     transfer_values(&codec, checkpoint);
     transfer_runs(&codec, checkpoint);
     transfer_run(&codec, checkpoint);
-    murmur3_init(&state);
-    murmur3_update(&state, codec.data, codec.failed ? 0 : codec.size);
-    murmur3_final(&state, digest);
+    murmur3_of(digest, codec.data, codec.failed ? 0 : codec.size);
     transfer(&codec, digest, sizeof digest);
     const char *path = checkpoint->config->path;
     enum status status =

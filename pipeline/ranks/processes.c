@@ -200,15 +200,12 @@ enum status processes_agree(struct processes *processes, const char *text, const
                             struct error *err)
 {
     struct comm *comm = processes_comm(processes);
-    struct murmur3 state;
     uint64_t(*digests)[2] = comm ? calloc(comm->size, sizeof *digests) : NULL;
     if (!comm)
         return STATUS_OK;
     if (!digests)
         return error_memory(err, comm->size * sizeof *digests, "ranks");
-    murmur3_init(&state);
-    murmur3_update(&state, text, strlen(text));
-    murmur3_final(&state, digests[comm->rank]);
+    murmur3_of(digests[comm->rank], text, strlen(text));
     enum status status = comm_gather_each(comm, digests, sizeof *digests, err);
     for (uint32_t rank = 1; rank < comm->size && status == STATUS_OK; rank++)
         if (memcmp(digests[rank], digests[0], sizeof *digests) != 0) {

@@ -393,7 +393,6 @@ static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
 /* Adds a name, by its stored text; *again: it was already there. */
 static enum status add_name(bool *again, struct names *names, const char *name, struct error *err)
 {
-    struct murmur3 state;
     uint64_t digest[2];
     if (2 * names->count >= names->capacity) {
         struct names larger = {.capacity = names->capacity ? 2 * names->capacity : 1024,
@@ -409,9 +408,7 @@ static enum status add_name(bool *again, struct names *names, const char *name, 
         free(names->slots);
         *names = larger;
     }
-    murmur3_init(&state);
-    murmur3_update(&state, name, strlen(name));
-    murmur3_final(&state, digest);
+    murmur3_of(digest, name, strlen(name));
     uint64_t *slot = find_slot(names, digest);
     *again = (slot[0] | slot[1]) != 0;
     memcpy(slot, digest, sizeof digest);

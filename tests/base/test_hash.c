@@ -24,14 +24,6 @@ static int fill(void **state)
     return 0;
 }
 
-static void murmur3_of(uint64_t digest[2], const void *data, size_t size)
-{
-    struct murmur3 m;
-    murmur3_init(&m);
-    murmur3_update(&m, data, size);
-    murmur3_final(&m, digest);
-}
-
 static void murmur3_vectors(void **state)
 {
     (void)state;
