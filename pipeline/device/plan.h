@@ -13,12 +13,11 @@
 
 /* All steps, in execution order: NAME_step is a struct step. Its node's parameter and config: */
 /* clang-format off */
-#define STEPS(STEP)                                                                                \
+#define STEPS(STEP, OPTION)                                                                            \
     STEP(entropy)   /* parameter: enum step_use; makes DCT coefficients of streams */              \
     STEP(thumbnail) /* parameter: the same; config: struct thumbnail_config */                     \
     STEP(jpeg)      /* parameter: the same */                                                      \
-    STEP(scale)     /* parameter: the goal (decode/scale.h); takes whole images */                 \
-    STEP(blur)                                                                                     \
+    IMAGE_OPTIONS(OPTION) /* scale: parameter: the goal (decode/scale.h); takes whole images */    \
     STEP(dct) STEP(sift) STEP(opsift) STEP(patch) /* descriptors of scaled images */               \
     STEP(words)     /* config: struct feature, with a codebook when the step is opened */          \
     STEP(net)       /* config: struct feature, with a model or a runtime when it is opened */      \
@@ -27,9 +26,11 @@
     STEP(code)      /* parameter: index of the CODE_WORDS words in a row */
 /* clang-format on */
 
-#define DECLARE_STEP(name) extern const struct step name##_step;
-STEPS(DECLARE_STEP)
+#define DECLARE_STEP(name)                extern const struct step name##_step;
+#define DECLARE_OPTION(name, least, most) DECLARE_STEP(name)
+STEPS(DECLARE_STEP, DECLARE_OPTION)
 #undef DECLARE_STEP
+#undef DECLARE_OPTION
 /* They, then NULL. */
 extern const struct step *const steps[];
 

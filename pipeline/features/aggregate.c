@@ -17,9 +17,6 @@ static enum status refuse_cells(struct feature *feature, const char *spec, struc
     if (feature->levels > 0 || feature->grid_rows != 1 || feature->grid_columns != 1)
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes no grid= and no levels=", spec,
                          feature->kind->name);
-    if (feature->image.blur)
-        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no blur=", spec,
-                         feature->kind->name);
     return STATUS_OK;
 }
 

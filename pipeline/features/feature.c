@@ -87,14 +87,17 @@ static unsigned parse_numbers(uint32_t *out, unsigned max, const char *text, cha
     return count;
 }
 
+#define OPTION_NAME(name, least, most) ", " #name "="
+
 static enum status refuse_option(const char *option, const char *spec, struct error *err)
 {
     /* rgb:8x8x8 */
     const bool bins = *option && option[strspn(option, "0123456789x")] == '\0';
-    return error_set(
-        err, STATUS_USAGE, "feature '%s': '%s' is no option; %s%s%s", spec, option,
-        bins ? "did you mean bins=" : "there are ",
-        bins ? option : "bins=, scale=, grid=, levels=, normalize= and blur=", bins ? "?" : "");
+    return error_set(err, STATUS_USAGE, "feature '%s': '%s' is no option; %s%s%s", spec, option,
+                     bins ? "did you mean bins=" : "there are ",
+                     bins ? option
+                          : "bins=" IMAGE_OPTIONS(OPTION_NAME) ", grid=, levels= and normalize=",
+                     bins ? "?" : "");
 }
 
 /* Rows and columns of counting cells of a pyramid: their boundaries are those of all levels. */
@@ -117,6 +120,46 @@ static void cut_levels(struct feature *feature)
         }
     }
     feature->grid_rows = feature->grid_columns = cuts - 1;
+}
+
+/* Parses an option of the image; false: unknown. *wrong: what its value must be. */
+static bool parse_image(struct feature_image *image, const char **wrong, const char *option,
+                        const char *value)
+{
+#define PARSE(name, least, most)                                                                   \
+    if (strcmp(option, #name) == 0) {                                                              \
+        if (!parse_u64(&image->name, value, least, most))                                          \
+            *wrong = least == most ? #most : "a number from " #least " to " #most;                 \
+        return true;                                                                               \
+    }
+    IMAGE_OPTIONS(PARSE)
+    return false;
+}
+
+/* The options of the image as a part of a spec, the last one first. */
+static void write_image(char text[128], const struct feature_image *image)
+{
+    char after[100];
+    *text = '\0';
+#define WRITE(name, least, most)                                                                   \
+    if (image->name) {                                                                             \
+        strcpy(after, text);                                                                       \
+        snprintf(text, 128, "," #name "=%u%s", (unsigned)image->name, after);                      \
+    }
+    IMAGE_OPTIONS(WRITE)
+}
+
+/* The first option that the kind does not take, or NULL. */
+static const char *wrong_image(const struct feature_kind *kind, struct feature_image image)
+{
+    if (kind->count && !kind->descriptor)
+        return NULL;
+    image.scale = 0;
+#define FIND(name, least, most)                                                                    \
+    if (image.name)                                                                                \
+        return #name;
+    IMAGE_OPTIONS(FIND)
+    return NULL;
 }
 
 /* Parses one "bins=..." of a spec. */
@@ -150,20 +193,12 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         else
             wrong = "A+B+..., at most " TEXT(FEATURE_LEVELS_MAX) " numbers of 1 to " TEXT(
                 FEATURE_LEVEL_MOST);
-    } else if (strcmp(option, "scale") == 0) {
-        if (!parse_u64(&feature->image.scale, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST))
-            wrong = "a number of pixels from " TEXT(FEATURE_SCALE_LEAST) " to " TEXT(
-                FEATURE_SCALE_MOST);
     } else if (strcmp(option, "normalize") == 0) {
         if (!feature_normalize_parse(&feature->normalize, value))
             wrong = "none, l1 or hellinger";
     } else if (strcmp(option, "store") == 0) {
         if (!feature_store_parse(&feature->store, value))
             wrong = "float32, float16 or uint8";
-    } else if (strcmp(option, "blur") == 0) {
-        feature->image.blur = 3;
-        if (strcmp(value, "3") != 0)
-            wrong = "3";
     } else if (strcmp(option, "words") == 0 || strcmp(option, "fisher") == 0) {
         if (!parse_u64(&words, value, 2, CODEBOOK_WORDS_MAX))
             wrong = "2 to " TEXT(CODEBOOK_WORDS_MAX);
@@ -173,7 +208,8 @@ static enum status parse_option(struct feature *feature, char *option, const cha
                value[strspn(value, "0123456789abcdef")] == '\0') {
         /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
         strcpy(feature->codebook_digest, value);
-    } else if (!feature_parse_net(feature, option, value, &status, spec, err)) {
+    } else if (!parse_image(&feature->image, &wrong, option, value) &&
+               !feature_parse_net(feature, option, value, &status, spec, err)) {
         return refuse_option(option, spec, err);
     }
     return wrong ? error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option,
@@ -236,7 +272,7 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
             feature->kind = kind;
     }
     if (!named) {
-        char kinds[128], meant[128];
+        char kinds[512], meant[128];
         spec_of_name(meant, sizeof meant, name);
         if (*meant)
             return error_set(err, STATUS_USAGE,
@@ -261,6 +297,10 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     if (feature->normalize == NORMALIZE_UNIT && !feature->fisher && !feature->kind->network)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': normalize=unit must be none, l1 or hellinger", spec);
+    const char *option = wrong_image(feature->kind, feature->image);
+    if (option)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no %s=", spec, named->name,
+                         option);
     if (feature->bins[0] != 0 && feature->kind->fixed)
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes no bins=", spec, named->name);
     if (feature->levels > 0 && feature->kind->placed)
@@ -320,12 +360,12 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 /* Writes the canonical spec. */
 void feature_write_spec(struct feature *feature)
 {
-    char bins[32], grid[32], scale[24] = "", net[512];
+    char bins[32], grid[32], image[128] = "", net[512];
     const bool fixed = feature->kind->fixed;
     feature_write_net(net, sizeof net, feature);
-    if (feature->image.scale > 0 && !feature->kind->network)
-        snprintf(scale, sizeof scale, ",scale=%u", (unsigned)feature->image.scale);
-    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s%s",
+    if (!feature->kind->network)
+        write_image(image, &feature->image);
+    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
              feature->kind->name,
              fixed                     ? ""
              : feature->fisher         ? "fisher="
@@ -333,8 +373,7 @@ void feature_write_spec(struct feature *feature)
                                        : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
              feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
-             feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",
-             scale, feature->store ? ",store=" : "",
+             feature_normalize_name(feature->normalize), image, feature->store ? ",store=" : "",
              feature->store ? feature_store_name(feature->store) : "",
              feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest, net);
 }
@@ -343,12 +382,13 @@ void feature_write_spec(struct feature *feature)
 
 uint32_t feature_image_border(const struct feature_image *image)
 {
-    return (image->blur ? image->blur - 1 : 0) + image->border;
+    return (image->blur ? (uint32_t)image->blur - 1 : 0) + image->border;
 }
 
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b)
 {
-    return a->scale == b->scale && a->blur == b->blur && a->border == b->border;
+#define EQUAL(name, least, most) &&a->name == b->name
+    return a->border == b->border IMAGE_OPTIONS(EQUAL);
 }
 
 /* The name of a feature without NAME= in its SPEC: the kind, and the options that are not

@@ -36,17 +36,20 @@ enum feature_normalize {
 #define FEATURE_LEVELS_MAX    4          /* grids of a pyramid */
 #define FEATURE_LEVEL_MOST    8          /* rows, and columns, per level */
 #define FEATURE_CUTS_MAX      24         /* at least the different i / n, n <= FEATURE_LEVEL_MOST */
-#define FEATURE_SCALE_LEAST   16
-#define FEATURE_SCALE_MOST    1024
 #define FEATURE_SCALED_GRID   64 /* rows, and columns, of a scaled grid: its image is one part */
 
 /* The image from which a feature is computed. Features with equal images share the steps that make
  * it on the device. */
 struct feature_image {
-    uint64_t scale;  /* scaling goal (decode/scale.h), applied first; 0: as decoded */
-    uint32_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
+    uint64_t scale;  /* scaling goal (decode/scale.h); 0: as decoded */
+    uint64_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
     uint32_t border; /* columns and rows of neighbours read by the feature's own kernel */
 };
+
+/* Members that a SPEC sets by NAME=N, with the limits of N; 0: not set. The steps of the same names
+ * (device/plan.h) change the image, in this order. Only scale is for kinds with descriptors and for those
+ * without `count`. */
+#define IMAGE_OPTIONS(OPTION) OPTION(scale, 16, 1024) OPTION(blur, 3, 3)
 
 /* By how many columns, and rows, the counted area is smaller than the decoded or scaled picture. */
 uint32_t feature_image_border(const struct feature_image *image);

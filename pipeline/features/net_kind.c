@@ -210,9 +210,9 @@ static enum status settle_net(struct feature *feature, const char *spec, struct 
                          "feature '%s': net takes model=FILE; 'clpipe-network lite0' makes one",
                          spec);
     if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 ||
-        feature->image.blur || feature->image.scale > 0)
+        feature->image.scale > 0)
         return error_set(err, STATUS_USAGE,
-                         "feature '%s': net takes no grid=, levels=, scale= or blur=", spec);
+                         "feature '%s': net takes no grid=, levels= or scale=", spec);
     if (feature->normalize == NORMALIZE_HELLINGER)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': normalize=hellinger must be unit or none", spec);

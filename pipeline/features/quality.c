@@ -186,10 +186,9 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
 
 static enum status settle_quality(struct feature *feature, const char *spec, struct error *err)
 {
-    if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 ||
-        feature->image.blur)
+    if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0)
         return error_set(err, STATUS_USAGE,
-                         "feature '%s': quality takes no grid=, levels= or blur=", spec);
+                         "feature '%s': quality takes no grid= and no levels=", spec);
     feature->normalize = NORMALIZE_NONE;
     feature->bins[0] = QUALITY_VALUES;
     feature->cell_bins = QUALITY_WORDS;

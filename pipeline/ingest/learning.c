@@ -13,7 +13,6 @@
 #include "base/process.h"
 #include "decode/isolate.h"
 #include "decode/scale.h"
-#include "device/blur_step.h"
 #include "features/kind.h"
 #include "features/train.h"
 #include "ingest/bounds.h"
@@ -146,30 +145,19 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
     return true;
 }
 
-/* Makes the input image of a feature; the caller frees *made. false: no memory. */
-static bool make_image(struct image *out, uint8_t **made, const struct decoding *decoding,
-                       const struct image_info *info, const struct feature_image *to)
+/* The image as decoded, or as scaled to the goal. */
+static struct image find_image(const struct decoding *decoding, const struct image_info *info,
+                               scale_goal goal)
 {
-    *made = NULL;
     const bool swapped = info->orientation >= 5;
-    *out = (struct image){decoding->whole, info->out_width, info->out_height, info->orientation};
     for (unsigned i = 0; i < decoding->goals; i++) {
         const struct scale_window *window = &decoding->scaler[i].window;
-        if (decoding->goal[i] == to->scale)
-            *out =
-                (struct image){decoding->scaler[i].pixels, swapped ? window->height : window->width,
-                               swapped ? window->width : window->height, 1};
+        if (decoding->goal[i] == goal)
+            return (struct image){decoding->scaler[i].pixels,
+                                  swapped ? window->height : window->width,
+                                  swapped ? window->width : window->height, 1};
     }
-    if (!to->blur)
-        return true;
-    const struct image from = *out;
-    out->width = from.width > BLUR_BORDER ? from.width - BLUR_BORDER : 0;
-    out->height = from.height > BLUR_BORDER ? from.height - BLUR_BORDER : 0;
-    out->pixels = *made = malloc((size_t)3 * out->width * out->height + 1);
-    if (*made)
-        blur_reference(*made, (size_t)3 * out->width, from.pixels, (size_t)3 * from.width,
-                       out->width, out->height);
-    return *made;
+    return (struct image){decoding->whole, info->out_width, info->out_height, info->orientation};
 }
 
 /* Computes evenly spaced descriptors; false: no memory. */
@@ -179,10 +167,7 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
     const struct feature *feature = &learning->features->feature[i];
     const struct descriptor *descriptor = feature->kind->descriptor;
     const uint32_t columns = learning->columns[i];
-    struct image image;
-    uint8_t *made;
-    if (!make_image(&image, &made, decoding, info, &feature->image))
-        return false;
+    const struct image image = find_image(decoding, info, feature->image.scale);
     const struct descriptor_picture picture = {image.pixels, (size_t)3 * image.width, image.width,
                                                image.height};
     const uint32_t there = descriptor_number(descriptor, image.width, image.height);
@@ -192,7 +177,6 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
     for (uint32_t r = 0; r < taken->rows[i]; r++)
         descriptor_describe(taken->row[i] + (size_t)r * columns, descriptor, &picture,
                             (uint32_t)((uint64_t)r * there / rows), 1);
-    free(made);
     return taken->row[i];
 }
 

@@ -112,10 +112,9 @@ struct source_kind {
 /* All kinds, in the order in which they are asked: source_NAME is a struct source_kind. Those in the file
  * system, and a tar on standard input ("tar:-"), are in source_files.c. SOURCES_TEXT: for the help. */
 #define SOURCES_TEXT                                                                               \
-    "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per line "   \
-    "or "                                                                                          \
-    "separated by NUL), - (such a list on standard input) or tar:- (a tar on standard input, "     \
-    "which is not kept)."
+    "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "        \
+    "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "    \
+    "input, which is not kept)."
 #define SOURCE_KINDS(KIND) KIND(stream) KIND(list) KIND(directory) KIND(file)
 
 #define DECLARE_KIND(name) extern const struct source_kind source_##name;

@@ -622,7 +622,7 @@ static void begin_learning(struct learning_test *t, struct device_test *test, co
     };
     decode_options_default(&t->config.decode);
     add(&t->config.features, "learned:words=4");
-    add(&t->config.features, "s=learned:words=8,scale=16,blur=3");
+    add(&t->config.features, "s=learned:words=8,scale=16");
 }
 
 static enum status learn(struct learning_test *t)
