@@ -3,17 +3,18 @@
 #include <string.h>
 
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
-                    const float *distances, uint64_t rows, uint32_t k)
+                    const float *distances, uint64_t rows, uint32_t first, uint32_t k)
 {
     memset(sizes, 0, k * sizeof *sizes);
     for (uint64_t i = 0; i < (uint64_t)k * n; i++)
         nearest[i] = -1;
     for (uint64_t row = 0; row < rows; row++) {
-        if (labels[row] < 0 || (uint32_t)labels[row] >= k)
+        const uint32_t label = (uint32_t)labels[row] - first;
+        if (label >= k)
             continue;
-        int64_t *own = nearest + (uint64_t)labels[row] * n;
+        int64_t *own = nearest + (uint64_t)label * n;
         uint32_t place = n;
-        sizes[labels[row]]++;
+        sizes[label]++;
         while (place > 0 && (own[place - 1] < 0 || distances[row] < distances[own[place - 1]]))
             place--;
         if (place == n)

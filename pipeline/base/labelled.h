@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /* sizes[k]: rows per cluster. nearest[k x n]: the n rows nearest to each centroid, nearest first,
- * ties by row number; -1 if there are fewer. labels and distances: one per row; labels outside 0 to
- * k - 1 are ignored. */
+ * ties by row number; -1 if there are fewer. labels and distances: one per row; of k clusters from
+ * `first` on, other labels are ignored. */
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
-                    const float *distances, uint64_t rows, uint32_t k);
+                    const float *distances, uint64_t rows, uint32_t first, uint32_t k);
 
 /* The sum of the distances of rows with a label (not below 0), each times its weight; weights may be
  * NULL: all 1. Added in the order of rows. */

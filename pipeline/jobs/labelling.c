@@ -211,7 +211,7 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
                                         out->centroids, out->k, &own->cluster, err);
     if (status != STATUS_OK || !first)
         return status;
-    labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, rows, out->k);
+    labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, rows, 0, out->k);
     out->inertia = labelled_inertia(out->labels, out->distances, NULL, rows);
     status = cluster_levels_spread(job->level, job->level_count, &job->rows, &own->cluster, err);
     progress->step(progress->context, "storing the labels");

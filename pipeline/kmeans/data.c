@@ -1,6 +1,7 @@
 /* data.c: tiles, resident on the device or streamed to it. */
 #include "kmeans/data.h"
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "kmeans.h"
 #include "kmeans/method.h"
@@ -14,8 +15,10 @@
  * time. */
 #define TILE_WORK (1ull << 34)
 
-/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains. */
+/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains, as does less than
+ * so many fills. */
 #define LOAD_BYTES (48u << 20)
+#define LOAD_FILLS 8
 
 /* Many times the system's read-ahead, and a small part of the page cache. */
 #define SPAN_BYTES (256u << 20)
@@ -85,11 +88,12 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     data->tile_rows = whole_blocks(bytes / row, most_rows);
     if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
         data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
-    if (data->resident && staging > LOAD_BYTES)
-        staging = LOAD_BYTES;
+    const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
+    if (data->resident)
+        staging = min_u64(staging,
+                          min_u64(LOAD_BYTES, max_u64(data->share.rows / LOAD_FILLS, piece) * row));
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
     /* Whole pieces of the digest, which is computed while rows are read. */
-    const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
         *slot_rows -= *slot_rows % piece;
     if (data->tile_rows > data->share.rows)

@@ -5,7 +5,6 @@
  * rounds, as far as there is room for those of a round beside them. */
 #include "kmeans/levels.h"
 #include "base/clock.h"
-#include "base/compare.h"
 #include "base/held.h"
 #include "base/labelled.h"
 #include "base/minmax.h"
@@ -169,35 +168,59 @@ static enum status fit(struct levels *levels, struct cluster_outcome *out, uint3
 
 /* --- resampling ------------------------------------------------------------------------------ */
 
-/* The numbers of the rows nearest to each centroid, ascending, for all processes. */
+/* Finds the rows nearest to each centroid, `each` clusters at a time. */
+struct choice {
+    uint64_t *sizes, rows;
+    int64_t *nearest;
+    const int32_t *labels;
+    const float *distances;
+    uint32_t n, k, each;
+};
+
+static void choose_part(void *context, uint64_t part)
+{
+    const struct choice *choice = context;
+    const uint32_t first = (uint32_t)part * choice->each;
+    labelled_count(choice->sizes + first, choice->nearest + (size_t)first * choice->n, choice->n,
+                   choice->labels, choice->distances, choice->rows, first,
+                   min_u32(choice->k - first, choice->each));
+}
+
+/* The numbers of the rows nearest to each centroid, ascending, for all ranks. */
 static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct levels *levels,
                                const struct cluster_outcome *out,
                                const struct cluster_config *config, uint64_t all, struct error *err)
 {
     const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
-    const size_t bytes = (size_t)config->k * n * sizeof **rows;
+    const size_t most = (size_t)config->k * n, bytes = most * sizeof **rows;
     struct held held = {0};
-    int64_t *nearest = malloc(bytes);
+    uint64_t *chosen = *rows = malloc(bytes);
+    int64_t *nearest = held_array(&held, most, sizeof *nearest);
     uint64_t *sizes = held_array(&held, config->k, sizeof *sizes);
     int32_t *labels = held_array(&held, all, sizeof *labels);
-    enum status status = nearest ? held_check(&held, "the nearest rows", err)
-                                 : error_memory(err, bytes, "the nearest rows");
+    enum status status = chosen ? held_check(&held, "the nearest rows", err)
+                                : error_memory(err, bytes, "the nearest rows");
     *count = 0;
     if (status == STATUS_OK && is_first(levels)) {
+        const uint32_t each = (config->k + config->threads - 1) / config->threads;
+        struct choice choice = {sizes, all, nearest, labels, out->distances, n, config->k, each};
         for (uint64_t i = 0; i < all; i++)
             labels[i] = config->weights && config->weights[i] == 0 ? -1 : out->labels[i];
-        labelled_count(sizes, nearest, n, labels, out->distances, all, config->k);
-        for (size_t i = 0; i < (size_t)config->k * n; i++)
+        workers_run(levels->rank->lane->workers, choose_part, &choice,
+                    (config->k + each - 1) / each);
+        memset(labels, 0, all * sizeof *labels);
+        for (size_t i = 0; i < most; i++)
             if (nearest[i] >= 0)
-                nearest[(*count)++] = nearest[i];
-        qsort(nearest, *count, sizeof *nearest, compare_u64);
+                labels[nearest[i]] = 1;
+        for (uint64_t i = 0; i < all; i++)
+            if (labels[i])
+                chosen[(*count)++] = i;
     }
     if (status == STATUS_OK)
         status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
     if (status == STATUS_OK)
-        status = comm_broadcast(levels->comm, nearest, *count * sizeof *nearest, 0, err);
+        status = comm_broadcast(levels->comm, chosen, *count * sizeof *chosen, 0, err);
     held_free(&held);
-    *rows = (uint64_t *)nearest;
     return status;
 }
 
@@ -391,22 +414,22 @@ static enum status seed_parts(struct split *split, struct error *err)
     struct matrix_source rows;
     uint32_t count = 0;
     free(split->seeds);
-    split->seeds = malloc((size_t)most * k * sizeof *split->seeds);
-    if (held_check(&held, "parts", err) != STATUS_OK || !split->seeds) {
-        held_free(&held);
-        return error_memory(err, (size_t)most * k * sizeof *split->seeds, "seeds");
-    }
-    for (uint32_t part = split->first; part < split->end; part++)
+    split->seeds = NULL;
+    enum status status = held_check(&held, "parts", err);
+    for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
         if (is_due(split, part) && rows_of_part(split, part) >= k &&
             rows_of_part(split, part) <= SEED_SET_ROWS) {
             set[count] = (struct seed_set){split->place[part], rows_of_part(split, part)};
             split->seeded[part] = ++count;
         }
+    const bool some = count > 1 && !config.weights && config.n_init == 1 && k > 1;
+    const size_t bytes = (size_t)count * k * sizeof *split->seeds;
     matrix_memory_source(&rows, &memory, split->placed);
-    enum status status = STATUS_OK;
-    if (count > 1 && !config.weights && config.n_init == 1 && k > 1)
+    if (some && !(split->seeds = malloc(bytes)))
+        status = error_memory(err, bytes, "seeds");
+    if (some && status == STATUS_OK)
         status = seed_sets(split->seeds, done, set, count, &split->devices, &rows, &config, err);
-    for (uint32_t part = split->first; part < split->end; part++)
+    for (uint32_t part = split->first; part < split->end && count > 0; part++)
         if (split->seeded[part] > 0 && !done[split->seeded[part] - 1])
             split->seeded[part] = 0;
     held_free(&held);
@@ -493,11 +516,13 @@ static void divide_part(void *context, uint64_t i)
 }
 
 /* Reads the rows of the parts from `first` on as far as memory allows, at least one part. */
-static enum status read_parts(struct split *split, struct error *err)
+static enum status read_parts(struct split *split, struct workers *workers, struct error *err)
 {
     const struct matrix_source *rows = split->rows;
-    const uint64_t start = split->begin[split->first], step = matrix_rows_at_once(rows);
-    const size_t each = rows->dimension * sizeof(float);
+    const uint64_t start = split->begin[split->first], step = 16 * matrix_rows_at_once(rows);
+    const uint32_t dimension = rows->dimension;
+    const struct transform as_is = {METRIC_EUCLIDEAN, dimension, dimension, "row"};
+    const size_t each = dimension * sizeof(float);
     for (split->end = split->first + 1; split->end < split->parts; split->end++)
         if ((split->begin[split->end + 1] - start) * each > split->memory)
             break;
@@ -524,11 +549,11 @@ static enum status read_parts(struct split *split, struct error *err)
         const uint64_t some = min_u64(step, rows->rows - first);
         status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
         if (status == STATUS_OK)
-            status = matrix_read(rows, first, some, read, err);
+            status = transform_read(&as_is, rows, workers, read, first, some, err);
         for (uint64_t i = 0; i < some && status == STATUS_OK; i++)
             if (to[first + i] >= 0)
-                memcpy(split->values + (size_t)to[first + i] * rows->dimension,
-                       read + (size_t)i * rows->dimension, each);
+                memcpy(split->values + (size_t)to[first + i] * dimension,
+                       read + (size_t)i * dimension, each);
     }
     free(to);
     free(read);
@@ -569,7 +594,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     struct matrix_source rows;
     bool all = true;
     split->end = split->first + 1;
-    enum status status = large ? STATUS_OK : read_parts(split, err);
+    enum status status = large ? STATUS_OK : read_parts(split, workers, err);
     for (uint32_t part = split->first; part < split->end; part++)
         all = all && split->ended[part];
     if (status == STATUS_OK && large && !all) {
@@ -742,13 +767,17 @@ static enum status measure(struct cluster_level *level, uint32_t count,
                            struct error *err)
 {
     const char *metric = metric_names[config->metric];
-    const uint64_t step = 4 * matrix_rows_at_once(source);
-    const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
+    const uint64_t step = 16 * matrix_rows_at_once(source);
+    const uint32_t dimension = source->dimension;
+    const size_t bytes = (size_t)min_u64(step, source->rows) * dimension * sizeof(float);
+    const struct transform as_is = {METRIC_EUCLIDEAN, dimension, dimension, "row"};
+    struct workers *workers = NULL;
     float *rows = malloc(bytes);
-    enum status status = rows ? STATUS_OK : error_memory(err, bytes, "rows");
+    enum status status =
+        rows ? workers_open(&workers, config->threads, err) : error_memory(err, bytes, "rows");
     for (uint64_t first = 0; first < source->rows && status == STATUS_OK; first += step) {
         const uint64_t some = min_u64(step, source->rows - first);
-        status = matrix_read(source, first, some, rows, err);
+        status = transform_read(&as_is, source, workers, rows, first, some, err);
         for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
             struct cluster_outcome *out = &level[i].outcome;
             status =
@@ -758,10 +787,12 @@ static enum status measure(struct cluster_level *level, uint32_t count,
         if (status == STATUS_OK && config->phase)
             config->phase(config->progress_context, "rows labelled", first + some, source->rows);
     }
+    workers_close(&workers);
     free(rows);
     for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
         struct cluster_outcome *out = &level[i].outcome;
-        labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, out->k);
+        labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, 0,
+                       out->k);
         out->inertia = labelled_inertia(out->labels, out->distances, config->weights, out->rows);
     }
     return status;

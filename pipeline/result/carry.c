@@ -229,7 +229,7 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     if (!status)
         status = label_new_rows(&k, c, err);
     if (!status) {
-        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows,
+        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows, 0,
                        old->k);
         for (uint32_t i = 0; i < old->k; i++)
             unlabelled -= k.sizes[i];
