@@ -8,7 +8,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, digest
+from conftest import CLPIPE, check_one_error, digest
 
 
 @pytest.fixture
@@ -53,6 +53,22 @@ def all_datasets(group):
         group.visititems(lambda name, item: found.append(item) if isinstance(item, h5py.Dataset)
                          else None)
     return found
+
+
+def test_what_stays_is_copied_where_the_kernel_copies_nothing(clpipe, file, tmp_path):
+    """As on some network file systems; a matrix of several megabytes."""
+    library = CLPIPE.parent / "tests" / "faults.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    rows, copy = add_feature(clpipe, file, tmp_path, 60000), shutil.copy(file, tmp_path / "copy.h5")
+    assert clpipe("remove", file, "clusters/kmeans").returncode == 0
+    note = tmp_path / "note"
+    result = clpipe("remove", copy, "clusters/kmeans", env={
+        "LD_PRELOAD": library, "CLPIPE_FAULT": "copy * 1+ 95", "CLPIPE_FAULT_NOTE": note})
+    assert result.returncode == 0 and note.exists(), result.stderr
+    assert digest(copy) == digest(file) and clpipe("verify", copy).returncode == 0
+    with h5py.File(copy) as f:
+        assert numpy.array_equal(f["features/x"][:], rows)
 
 
 @pytest.mark.deep

@@ -48,6 +48,7 @@ static const char *const class_name[CALL_CLASSES] = {
     [CALL_BUILD] = "build",       [CALL_KERNEL] = "kernel",     [CALL_ARGUMENT] = "argument",
     [CALL_LAUNCH] = "launch",     [CALL_TRANSFER] = "transfer", [CALL_FLUSH] = "flush",
     [CALL_CALLBACK] = "callback", [CALL_EVENT] = "event",       [CALL_LIST] = "list",
+    [CALL_COPY] = "copy",
 };
 
 static struct module {
@@ -340,6 +341,9 @@ ssize_t write(int fd, const void *data, size_t size)
         NEXT(name);                                                                                \
         return fails(class, CALLER) ? (type)-1 : next arguments;                                   \
     }
+SIMPLE(CALL_COPY, ssize_t, copy_file_range,
+       (int from, off64_t *in, int to, off64_t *out, size_t size, unsigned flags),
+       (from, in, to, out, size, flags))
 SIMPLE(CALL_SYNC, int, fsync, (int fd), (fd))
 SIMPLE(CALL_SYNC, int, fdatasync, (int fd), (fd))
 SIMPLE(CALL_RENAME, int, rename, (const char *from, const char *to), (from, to))

@@ -9,6 +9,7 @@ enum call_class {
     CALL_READ,
     CALL_LIST,
     CALL_WRITE,
+    CALL_COPY,
     CALL_SYNC,
     CALL_RENAME,
     CALL_TRUNCATE,
