@@ -20,7 +20,10 @@ struct workers {
     void *context;
     uint64_t parts;
     _Atomic uint64_t next;
+    _Atomic unsigned numbered; /* helpers that have their number */
 };
+
+static _Thread_local unsigned number; /* of the thread in its team; 0: the caller */
 
 static void work(struct workers *workers)
 {
@@ -36,6 +39,7 @@ static void *helper(void *argument)
 {
     struct workers *workers = argument;
     uint64_t seen = 0;
+    number = atomic_fetch_add(&workers->numbered, 1) + 1;
     pthread_mutex_lock(&workers->lock);
     for (;;) {
         while (workers->generation == seen && !workers->closing)
@@ -81,12 +85,20 @@ unsigned workers_count(const struct workers *workers)
     return workers->helpers + 1;
 }
 
+unsigned workers_number(void)
+{
+    return number;
+}
+
 void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i), void *context,
                  uint64_t parts)
 {
+    const unsigned outside = number; /* the caller may be a helper of another team */
+    number = 0;
     if (workers->helpers == 0 || parts < 2) {
         for (uint64_t i = 0; i < parts; i++)
             part(context, i);
+        number = outside;
         return;
     }
     pthread_mutex_lock(&workers->caller);
@@ -100,6 +112,7 @@ void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i
     pthread_cond_broadcast(&workers->start);
     pthread_mutex_unlock(&workers->lock);
     work(workers);
+    number = outside;
     pthread_mutex_lock(&workers->lock);
     while (workers->busy > 0)
         pthread_cond_wait(&workers->finished, &workers->lock);

@@ -11,6 +11,9 @@ struct workers;
 enum status workers_open(struct workers **out, unsigned threads, struct error *err);
 unsigned workers_count(const struct workers *workers);
 
+/* In a part: the number of its thread, below workers_count, for what each thread has of its own. */
+unsigned workers_number(void);
+
 /* Calls part(context, i) for i in [0, parts), in any order and on any of the threads, and returns
  * when all are done. One caller at a time: a second one waits. */
 void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i), void *context,

@@ -13,7 +13,6 @@
 #include "base/held.h"
 #include "base/minmax.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +51,6 @@ struct confirming {
     struct alignment_plane **to;
     bool *gone, *judged;               /* judged: did not end early */
     struct alignment_scratch *scratch; /* one per thread */
-    uint32_t pairs;                    /* in this chunk, */
-    _Atomic uint32_t begun;            /* and how many of them threads have begun */
 };
 
 static void ends(const struct confirming *c, uint64_t pair, uint32_t *earlier, uint32_t *later)
@@ -186,28 +183,20 @@ static void choose(struct confirming *c)
 
 /* --- comparing them --------------------------------------------------------------------------- */
 
-static void align_pair(struct confirming *c, uint32_t i, struct alignment_scratch *scratch)
+static void align_pair(void *context, uint64_t i)
 {
+    struct confirming *c = context;
     const uint64_t pair = c->pair[i];
     const struct code_pair *p = &c->config->pairs->pair[pair];
     const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
     c->gone[i] = a->width == 0 || b->width == 0;
     c->judged[i] = false;
-    if (c->gone[i])
+    if (c->gone[i] || (c->config->stop && stop_requested(c->config->stop) != STOP_NONE))
         return;
-    const struct alignment alignment = alignment_compare(a, b, p->mirrored, scratch);
+    const struct alignment alignment =
+        alignment_compare(a, b, p->mirrored, &c->scratch[workers_number()]);
     c->judged[i] = alignment.overlap > 0;
     c->linked[pair] = c->config->certain ? alignment.certain : alignment.same;
-}
-
-static void align_pairs(void *context, uint64_t thread)
-{
-    struct confirming *c = context;
-    struct stop *stop = c->config->stop;
-    uint32_t i;
-    while ((i = atomic_fetch_add_explicit(&c->begun, 1, memory_order_relaxed)) < c->pairs &&
-           !(stop && stop_requested(stop) != STOP_NONE))
-        align_pair(c, i, &c->scratch[thread]);
 }
 
 /* Finds a slot for a class without one, among those that this chunk does not need. */
@@ -249,10 +238,8 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
     enum status status = redecode_read(config->pictures, config->stop, c->row, missing, c->to, NULL,
                                        NULL, NULL, err);
     memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
-    c->pairs = pairs;
-    c->begun = 0;
     if (status == STATUS_OK)
-        workers_run(config->workers, align_pairs, c, workers_count(config->workers));
+        workers_run(config->workers, align_pair, c, pairs);
     if (status == STATUS_OK)
         status = stop_check(config->stop, "pictures were compared", err);
     for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {

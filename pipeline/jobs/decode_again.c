@@ -5,51 +5,23 @@
 #include "base/minmax.h"
 #include "result/parameters.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread's decoder and buffers, allocated when needed. */
-struct bench {
-    struct decode *decode;
-    struct bench *next;
-};
-
 struct decode_again {
     struct reopen *reopen;
+    struct workers *workers;
     struct budget *budget;
     struct decode_options options;
     const struct decode_again_use *use;
-    pthread_mutex_t lock;
-    struct bench *idle; /* free list, under the lock */
+    struct decode **decode; /* one per thread, opened when it is needed */
 };
-
-static struct bench *take_bench(struct decode_again *again)
-{
-    pthread_mutex_lock(&again->lock);
-    struct bench *bench = again->idle;
-    if (bench)
-        again->idle = bench->next;
-    pthread_mutex_unlock(&again->lock);
-    return bench ? bench : calloc(1, sizeof *bench);
-}
-
-static void give_bench(struct decode_again *again, struct bench *bench)
-{
-    pthread_mutex_lock(&again->lock);
-    bench->next = again->idle;
-    again->idle = bench;
-    pthread_mutex_unlock(&again->lock);
-}
 
 static void decode_picture(void *context, const struct reopened *picture)
 {
     struct decode_again *again = context;
     const struct decode_again_use *use = again->use;
-    struct bench *bench = take_bench(again);
-    if (!bench)
-        return;
-    struct decode **decode = &bench->decode;
+    struct decode **decode = &again->decode[workers_number()];
     struct failure failure = {.reason = REASON_NONE};
     struct image_info info;
     const bool open = *decode || decode_open(decode, &again->options, NULL) == STATUS_OK;
@@ -66,7 +38,6 @@ static void decode_picture(void *context, const struct reopened *picture)
         if (taken)
             budget_give(again->budget, memory);
     }
-    give_bench(again, bench);
 }
 
 static enum status pass_progress(void *context, uint64_t done, struct error *err)
@@ -111,8 +82,11 @@ enum status decode_again_open(struct decode_again **out, const struct reopen_con
     struct decode_again *again = *out = calloc(1, sizeof *again);
     if (!again)
         return error_memory(err, sizeof *again, "pictures");
-    pthread_mutex_init(&again->lock, NULL);
-    enum status status = decode_again_options(&again->options, config->result, err);
+    again->workers = config->workers;
+    again->decode = calloc(workers_count(config->workers), sizeof(struct decode *));
+    enum status status = again->decode ? STATUS_OK : error_memory(err, 64, "pictures");
+    if (status == STATUS_OK)
+        status = decode_again_options(&again->options, config->result, err);
     again->options.icc = again->options.icc && decode_icc_library();
     again->options.max_pixels = UINT64_MAX;
     again->options.max_scans = UINT32_MAX;
@@ -133,13 +107,10 @@ void decode_again_close(struct decode_again **out)
     if (!again)
         return;
     reopen_close(&again->reopen);
-    for (struct bench *bench = again->idle, *next; bench; bench = next) {
-        next = bench->next;
-        decode_close(&bench->decode);
-        free(bench);
-    }
+    for (unsigned i = 0; again->decode && i < workers_count(again->workers); i++)
+        decode_close(&again->decode[i]);
+    free(again->decode);
     budget_close(&again->budget);
-    pthread_mutex_destroy(&again->lock);
     free(again);
     *out = NULL;
 }
