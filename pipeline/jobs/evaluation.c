@@ -92,18 +92,17 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
             break;
         one->dimension = rows.dimension;
         const struct neighbours_config search = clustering_search(machine, metric, 1);
-        const size_t bytes = (size_t)input.whole.rows * sizeof(uint32_t);
-        uint32_t *of_row = malloc(bytes);
-        if (of_row) {
-            memcpy(of_row, evaluation->classes.of_row, bytes);
+        struct held held = {0};
+        uint32_t *of_row = held_array(&held, input.whole.rows, sizeof *of_row);
+        status = held_check(&held, "classes", err);
+        if (status == STATUS_OK) {
+            memcpy(of_row, evaluation->classes.of_row, input.whole.rows * sizeof *of_row);
             if (input.comparable.row)
                 comparable_pick(&input.comparable, of_row);
             status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, of_row, &search,
                                config, err);
-        } else {
-            status = error_memory(err, bytes, "classes");
         }
-        free(of_row);
+        held_free(&held);
         matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }
@@ -118,11 +117,9 @@ static enum status rank_features(struct evaluation *evaluation,
     const unsigned all = own + (evaluation->result->preset != NULL);
     const unsigned count = config->feature_count ? config->feature_count : all;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
-    enum status status = STATUS_OK;
-    evaluation->features = calloc((size_t)count * metrics + 1, sizeof *evaluation->features);
-    if (!evaluation->features)
-        return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features,
-                            "features");
+    evaluation->features =
+        held_array(&evaluation->held, (uint64_t)count * metrics, sizeof *evaluation->features);
+    enum status status = held_check(&evaluation->held, "features", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         if (config->feature_count || i == own || own == 1 ||
             !result_feature_describes(result_feature_at(evaluation->result, i)))
@@ -170,10 +167,8 @@ static enum status compare_all_clusters(struct evaluation *evaluation,
 {
     const unsigned all = evaluation->result->clusters_count;
     const unsigned count = config->name_count ? config->name_count : all;
-    enum status status = STATUS_OK;
-    evaluation->clusters = calloc((size_t)count + 1, sizeof *evaluation->clusters);
-    if (!evaluation->clusters)
-        return error_memory(err, count * sizeof *evaluation->clusters, "clusterings");
+    evaluation->clusters = held_array(&evaluation->held, count, sizeof *evaluation->clusters);
+    enum status status = held_check(&evaluation->held, "clusterings", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         const struct result_clusters *clusters = result_clusters_at(evaluation->result, i);
         if (config->name_count)
@@ -211,8 +206,7 @@ enum status evaluation_run(struct evaluation *out, const struct evaluation_confi
 void evaluation_clear(struct evaluation *evaluation)
 {
     classes_clear(&evaluation->classes);
-    free(evaluation->features);
-    free(evaluation->clusters);
+    held_free(&evaluation->held);
     result_close(&evaluation->result);
     *evaluation = (struct evaluation){0};
 }

@@ -3,6 +3,7 @@
 #ifndef CLPIPE_JOBS_EVALUATION_H
 #define CLPIPE_JOBS_EVALUATION_H
 
+#include "base/held.h"
 #include "jobs/classes.h"
 #include "jobs/machine.h"
 #include "neighbours/ranking.h"
@@ -50,6 +51,7 @@ struct evaluation {
     unsigned feature_count;
     struct evaluation_clusters *clusters;
     unsigned clusters_count;
+    struct held held; /* features and clusters */
 };
 
 /* STATUS_USAGE: no such file, feature or clustering; STATUS_FAILED: no images, no classes, rows

@@ -8,8 +8,7 @@
 
 #define BLOCK_BYTES (8u << 20)
 
-/* Reads candidates [first, first + count) from the file, a run of consecutive rows at a time, and
- * transforms them in place. */
+/* Reads candidates [first, first + count) from the file and transforms them in place. */
 static enum status read_rows(float *to, struct row_values *values, uint64_t first, uint64_t count,
                              struct error *err)
 {
@@ -17,13 +16,12 @@ static enum status read_rows(float *to, struct row_values *values, uint64_t firs
     const uint32_t dimension = source->dimension;
     const struct transform transform = {values->metric, dimension, values->stride, "row"};
     float *from = to + (size_t)count * (values->stride - dimension);
+    struct matrix_list list = {source, values->row};
+    struct matrix_source rows;
+    matrix_list_source(&rows, &list, values->count);
     enum status status = stop_check(values->stop, "reading rows", err);
-    for (uint64_t i = 0, run; i < count && status == STATUS_OK; i += run) {
-        const uint64_t *row = values->row + first + i;
-        for (run = 1; i + run < count && row[run] == row[0] + run;)
-            run++;
-        status = matrix_read(source, row[0], run, from + (size_t)i * dimension, err);
-    }
+    if (status == STATUS_OK)
+        status = matrix_read(&rows, first, count, from, err);
     return status == STATUS_OK ? transform_rows(&transform, NULL, to, from, values->row[first],
                                                 (uint32_t)count, err)
                                : status;

@@ -143,7 +143,6 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
     const uint64_t rows = result_images(config->result);
     const uint32_t stored = config->result->thumbnail_size;
     uint64_t missing = 0;
-    enum status status = STATUS_FAILED;
     struct thumbs *thumbs = *out = calloc(1, sizeof *thumbs);
     if (!thumbs)
         return error_memory(err, sizeof *thumbs, "thumbnails");
@@ -153,11 +152,10 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
     thumbs->size = stored         ? min_u32(stored, THUMBNAIL_MOST)
                    : config->size ? config->size
                                   : thumbnail_suitable_size(rows);
-    thumbs->at = calloc(rows + 1, sizeof *thumbs->at);
-    thumbs->length = calloc(rows + 1, sizeof *thumbs->length);
-    if (!thumbs->at || !thumbs->length)
-        status = error_memory(err, (rows + 1) * 12, "thumbnails");
-    else
+    thumbs->at = held_array(&thumbs->held, rows, sizeof *thumbs->at);
+    thumbs->length = held_array(&thumbs->held, rows, sizeof *thumbs->length);
+    enum status status = held_check(&thumbs->held, "thumbnails", err);
+    if (status == STATUS_OK)
         status = workers_open(&thumbs->workers, config->threads, err);
     if (status == STATUS_OK)
         status = open_spool(thumbs, err);
@@ -180,8 +178,7 @@ void thumbs_close(struct thumbs **out)
     workers_close(&thumbs->workers);
     if (thumbs->spool >= 0)
         close(thumbs->spool);
-    free(thumbs->at);
-    free(thumbs->length);
+    held_free(&thumbs->held);
     free(thumbs);
     *out = NULL;
 }

@@ -12,6 +12,7 @@
 #define CLPIPE_JOBS_THUMBS_H
 
 #include "base/error.h"
+#include "base/held.h"
 #include "base/stop.h"
 #include "base/workers.h"
 #include "result/result.h"
@@ -40,6 +41,7 @@ struct thumbs {
     uint64_t *at;     /* offset of each row, */
     uint32_t *length; /* in bytes; 0: no thumbnail */
     struct workers *workers;
+    struct held held; /* at and length */
 };
 
 /* STATUS_INTERRUPTED: stopped. STATUS_FAILED: no memory, disk error, or damaged file. */
