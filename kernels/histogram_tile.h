@@ -19,7 +19,6 @@ struct histogram_tile {
     HISTOGRAM_U32 counters;    /* index of the picture's first counter */
     HISTOGRAM_U32 cell;        /* index of the grid cell */
     HISTOGRAM_U32 cell_tiles;  /* in the first tile of a cell: its number of tiles; otherwise 0 */
-    HISTOGRAM_U32 starts_cell; /* 1 in the tile that contains the first pixel of its cell */
 };
 
 #endif

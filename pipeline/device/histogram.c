@@ -326,10 +326,8 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
                 continue;
             uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
                                   row * pass->grid_columns + column, pass, tile_pixels);
-            if (tiles) {
+            if (tiles)
                 tiles[count].cell_tiles = pieces;
-                tiles[count].starts_cell = rect.x0 == cell.x0 && rect.y0 == cell.y0;
-            }
             count += pieces;
         }
     }

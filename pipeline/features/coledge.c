@@ -25,16 +25,13 @@ static uint32_t edge_class(int gx, int gy)
     return n < 32 * 32 ? 0 : 1 + 4 * (n >= 96 * 96) + around_direction(gx, gy, 8) % 4;
 }
 
-static void count_coledge(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                          size_t stride, uint32_t width, uint32_t rows)
+static void count_coledge(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                          size_t stride)
 {
     (void)feature;
-    for (uint32_t i = 0; i < width * rows; i++) {
-        const uint8_t *p = pixels + i / width * stride + 3 * (size_t)(i % width);
-        int gx, gy;
-        around_sobel(&gx, &gy, p, stride);
-        words[colour_zone(p + stride + 3) * EDGES + edge_class(gx, gy)]++;
-    }
+    int gx, gy;
+    around_sobel(&gx, &gy, pixel, stride);
+    words[colour_zone(pixel + stride + 3) * EDGES + edge_class(gx, gy)]++;
 }
 
 static const char *const examples[] = {"coledge", NULL};

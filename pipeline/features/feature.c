@@ -303,8 +303,6 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
                          option);
     if (feature->bins[0] != 0 && feature->kind->fixed)
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes no bins=", spec, named->name);
-    if (feature->levels > 0 && feature->kind->placed)
-        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no levels=", spec, named->name);
     if (feature->bins[0] == 0)
         memcpy(feature->bins, feature->kind->bins, sizeof feature->bins);
     feature->image.border = feature->kind->border;
@@ -584,7 +582,7 @@ static bool is_finished(const struct feature *feature)
 uint32_t feature_histograms(const struct feature *feature)
 {
     const struct feature_kind *kind = feature->kind;
-    return is_finished(feature) || kind->placed ? 0 : kind->channels ? kind->channels : 1;
+    return is_finished(feature) ? 0 : kind->channels ? kind->channels : 1;
 }
 
 /* Divides each word by the sum of its histogram of `bins` words; optionally takes the square
@@ -697,9 +695,9 @@ void feature_count_reference(uint32_t *counters, const struct feature *feature,
         struct cell_rect rect =
             feature_cell_rect(feature, cell / feature->grid_columns, cell % feature->grid_columns,
                               width, height, orientation);
-        if (rect.x0 < rect.x1 && rect.y0 < rect.y1)
-            feature->kind->count(counters + (size_t)cell * feature->cell_bins, feature,
-                                 pixels + rect.y0 * stride + (size_t)rect.x0 * 3, stride,
-                                 rect.x1 - rect.x0, rect.y1 - rect.y0);
+        for (uint32_t y = rect.y0; y < rect.y1; y++)
+            for (uint32_t x = rect.x0; x < rect.x1; x++)
+                feature->kind->count(counters + (size_t)cell * feature->cell_bins, feature,
+                                     pixels + y * stride + 3 * (size_t)x, stride);
     }
 }

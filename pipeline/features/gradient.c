@@ -6,21 +6,18 @@
 #define DIRECTIONS 8u
 #define LEAST      8 /* of Sobel's operator, whose sums are eight times a difference */
 
-static void count_gradients(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                            size_t stride, uint32_t width, uint32_t rows)
+static void count_gradients(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                            size_t stride)
 {
     (void)feature;
-    for (uint32_t i = 0; i < width * rows; i++) {
-        int gx, gy;
-        uint32_t magnitude = 0;
-        around_sobel(&gx, &gy, pixels + i / width * stride + 3 * (size_t)(i % width), stride);
-        for (int least = LEAST; magnitude < MAGNITUDES && gx * gx + gy * gy >= least * least;
-             least *= 2)
-            magnitude++;
-        words[magnitude == 0
-                  ? MAGNITUDES * DIRECTIONS
-                  : (magnitude - 1) * DIRECTIONS + around_direction(gx, gy, DIRECTIONS)]++;
-    }
+    int gx, gy;
+    uint32_t magnitude = 0;
+    around_sobel(&gx, &gy, pixel, stride);
+    for (int least = LEAST; magnitude < MAGNITUDES && gx * gx + gy * gy >= least * least;
+         least *= 2)
+        magnitude++;
+    words[magnitude == 0 ? MAGNITUDES * DIRECTIONS
+                         : (magnitude - 1) * DIRECTIONS + around_direction(gx, gy, DIRECTIONS)]++;
 }
 
 static const char *const examples[] = {"gradient:levels=1+2+3", NULL};

@@ -5,15 +5,13 @@
 
 #define DIRECTIONS 18u
 
-static void add_magnitudes(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                           size_t stride, uint32_t width, uint32_t rows)
+static void add_magnitudes(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                           size_t stride)
 {
     (void)feature;
-    for (uint32_t i = 0; i < width * rows; i++) {
-        int gx, gy;
-        around_difference(&gx, &gy, pixels + i / width * stride + 3 * (size_t)(i % width), stride);
-        words[around_direction(gx, gy, DIRECTIONS)] += whole_root((uint32_t)(gx * gx + gy * gy));
-    }
+    int gx, gy;
+    around_difference(&gx, &gy, pixel, stride);
+    words[around_direction(gx, gy, DIRECTIONS)] += whole_root((uint32_t)(gx * gx + gy * gy));
 }
 
 static const char *const examples[] = {"hog:grid=4x4", NULL};

@@ -29,22 +29,17 @@ void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *p)
     *value = max;
 }
 
-static uint32_t hsv_bin(const uint32_t *bins, const uint8_t *p)
+static void count_hsv(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                      size_t stride)
 {
+    (void)stride;
+    const uint32_t *bins = feature->bins;
     int h, s, v;
-    feature_hsv_of(&h, &s, &v, p);
+    feature_hsv_of(&h, &s, &v, pixel);
     const uint32_t hi = (uint32_t)h * bins[0] / 360;
     const uint32_t si = (uint32_t)s * bins[1] >> 8;
     const uint32_t vi = (uint32_t)v * bins[2] >> 8;
-    return (hi * bins[1] + si) * bins[2] + vi;
-}
-
-static void count_hsv(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                      size_t stride, uint32_t width, uint32_t rows)
-{
-    for (uint32_t y = 0; y < rows; y++, pixels += stride)
-        for (uint32_t x = 0; x < width; x++)
-            words[hsv_bin(feature->bins, pixels + 3 * (size_t)x)]++;
+    words[(hi * bins[1] + si) * bins[2] + vi]++;
 }
 
 static const char *const examples[] = {"hsv:bins=8x4x4", "c=hsv:bins=12x3x5,grid=3x3", NULL};

@@ -41,18 +41,11 @@ struct feature_kind {
      * those of all kinds with this kernel. NULL: the histogram variants count. */
     const char *kernel;
 
-    /* The C reference, simple rather than fast: adds `rows` rows of `width` pixels, `stride` bytes
-     * apart, to the words of their cell. With a border b there are b more pixels per row and b more
-     * rows, and `pixels` is the first neighbour of the first counted pixel. NULL: the words are an
+    /* The C reference, simple rather than fast: adds a pixel to the words of its cell. With a border b,
+     * `pixel` is the first of (b + 1) x (b + 1), in rows `stride` bytes apart. NULL: the words are an
      * aggregate of descriptors of the scaled image (device/words_step.c). */
-    void (*count)(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                  size_t stride, uint32_t width, uint32_t rows);
-
-    /* The words of a picture are the sums of the words of its parts (strips, segments of rows). A
-     * kind whose words are values, not counts, sets `placed`: only the part in which a cell begins
-     * (starts_cell in histogram_tile.h) writes the cell's words; they are 0 in all other parts, so
-     * the sum is exact. Such a kind does not support levels=, whose cells are sums. */
-    bool placed;
+    void (*count)(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                  size_t stride);
 
     /* Converts the words of a picture's stored cells (cells * cell_bins) to the stored float32
      * values (cells * cell_values). Not called for normalize=none, which stores the words; kinds

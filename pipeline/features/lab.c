@@ -44,19 +44,17 @@ static int share(const uint8_t *p, int r, int g, int b)
     return whole_root((r * linear[p[0]] + g * linear[p[1]] + b * linear[p[2]] + 2048) >> 12);
 }
 
-static void count_lab(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                      size_t stride, uint32_t width, uint32_t rows)
+static void count_lab(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                      size_t stride)
 {
+    (void)stride;
     const uint32_t *bins = feature->bins;
-    for (uint32_t i = 0; i < width * rows; i++) {
-        const uint8_t *p = pixels + i / width * stride + 3 * (size_t)(i % width);
-        const int x = share(p, 1777, 1541, 778), y = share(p, 871, 2929, 296);
-        const int z = share(p, 73, 448, 3575);
-        const uint32_t l = clamp_byte(((116 * y - 16384) * 655) >> 18);
-        const uint32_t a = clamp_byte(128 + ((1000 * (x - y)) >> 10));
-        const uint32_t b = clamp_byte(128 + ((400 * (y - z)) >> 10));
-        words[((l * bins[0] >> 8) * bins[1] + (a * bins[1] >> 8)) * bins[2] + (b * bins[2] >> 8)]++;
-    }
+    const int x = share(pixel, 1777, 1541, 778), y = share(pixel, 871, 2929, 296);
+    const int z = share(pixel, 73, 448, 3575);
+    const uint32_t l = clamp_byte(((116 * y - 16384) * 655) >> 18);
+    const uint32_t a = clamp_byte(128 + ((1000 * (x - y)) >> 10));
+    const uint32_t b = clamp_byte(128 + ((400 * (y - z)) >> 10));
+    words[((l * bins[0] >> 8) * bins[1] + (a * bins[1] >> 8)) * bins[2] + (b * bins[2] >> 8)]++;
 }
 
 static const char *const examples[] = {"lab:bins=4x8x8", NULL};

@@ -30,21 +30,18 @@ static uint32_t uniform_class(uint32_t code)
     return ones == 0 ? 56 : ones == 8 ? 57 : runs > 1 ? 58 : 8 * (ones - 1) + lowest;
 }
 
-static void count_patterns(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                           size_t stride, uint32_t width, uint32_t rows)
+static void count_patterns(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                           size_t stride)
 {
     static const uint8_t around[8][2] = {{0, 0}, {1, 0}, {2, 0}, {2, 1},
                                          {2, 2}, {1, 2}, {0, 2}, {0, 1}};
     for (uint32_t c = 0; c < feature->kind->channels; c++) {
-        for (uint32_t i = 0; i < width * rows; i++) {
-            const uint8_t *p = pixels + i / width * stride + 3 * (size_t)(i % width);
-            const int here = channel_value(p, stride, 1, 1, c);
-            uint32_t code = 0;
-            for (uint32_t n = 0; n < 8; n++)
-                code =
-                    code << 1 | (channel_value(p, stride, around[n][0], around[n][1], c) >= here);
-            words[c * CLASSES + uniform_class(code)]++;
-        }
+        const int here = channel_value(pixel, stride, 1, 1, c);
+        uint32_t code = 0;
+        for (uint32_t n = 0; n < 8; n++)
+            code =
+                code << 1 | (channel_value(pixel, stride, around[n][0], around[n][1], c) >= here);
+        words[c * CLASSES + uniform_class(code)]++;
     }
 }
 

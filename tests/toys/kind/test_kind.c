@@ -1,6 +1,6 @@
 /* test_kind.c: a kind of feature is one file and one row, with a kernel where it has one of its own.
- * This file has three, and its table takes the place of kinds.c's: one with neighbours, one whose
- * values are placed, and one that learns a codebook. */
+ * This file has three, and its table takes the place of kinds.c's: one with neighbours, one that
+ * makes values of its words, and one that learns a codebook. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -29,19 +29,15 @@ static uint32_t luma(const uint8_t *p)
 
 /* --- neighbours: the least luma of 3x3 pixels, counted --------------------------------------- */
 
-static void count_minimum(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                          size_t stride, uint32_t width, uint32_t rows)
+static void count_minimum(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                          size_t stride)
 {
-    for (uint32_t y = 0; y < rows; y++) {
-        for (uint32_t x = 0; x < width; x++) {
-            uint32_t least = 255;
-            for (uint32_t n = 0; n < 9; n++) {
-                const uint32_t here = luma(pixels + (y + n / 3) * stride + 3 * (x + n % 3));
-                least = here < least ? here : least;
-            }
-            words[least * feature->bins[0] >> 8]++;
-        }
+    uint32_t least = 255;
+    for (uint32_t n = 0; n < 9; n++) {
+        const uint32_t here = luma(pixel + n / 3 * stride + 3 * (size_t)(n % 3));
+        least = here < least ? here : least;
     }
+    words[least * feature->bins[0] >> 8]++;
 }
 
 static const char *const minimum_examples[] = {"minimum:bins=256", "m=minimum:bins=20,grid=3x2",
@@ -59,50 +55,46 @@ static const struct feature_kind minimum = {
     .examples = minimum_examples,
 };
 
-/* --- placed values: the first pixel of each cell --------------------------------------------- */
+/* --- values: the sum of all samples of each cell ---------------------------------------------- */
 
-static void place_corner(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                         size_t stride, uint32_t width, uint32_t rows)
+static void add_samples(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                        size_t stride)
 {
     (void)feature;
     (void)stride;
-    (void)width;
-    (void)rows;
-    words[0] = (uint32_t)pixels[0] << 16 | (uint32_t)pixels[1] << 8 | pixels[2];
+    words[0] += (uint32_t)pixel[0] + pixel[1] + pixel[2];
 }
 
-static bool finish_corner(void *values, const struct feature *feature, const uint32_t *words)
+static bool finish_total(void *values, const struct feature *feature, const uint32_t *words)
 {
     for (uint32_t i = 0; i < feature->dimension; i++)
         ((float *)values)[i] = (float)words[i] / 0x1000000;
     return true;
 }
 
-static const char *const corner_examples[] = {"corner:grid=4x3", NULL};
+static const char *const total_examples[] = {"total:grid=4x3", NULL};
 
-static const struct feature_kind corner = {
-    .name = "corner",
+static const struct feature_kind total = {
+    .name = "total",
     .bins = {1},
     .macro = "CORNER",
-    .kernel = "corner",
-    .count = place_corner,
-    .placed = true,
-    .finish = finish_corner,
-    .examples = corner_examples,
+    .kernel = "total",
+    .count = add_samples,
+    .finish = finish_total,
+    .examples = total_examples,
 };
 
 /* --- a codebook: pixels counted by the nearest of some lumas, less 128 ----------------------- */
 
-static void count_nearest(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                          size_t stride, uint32_t width, uint32_t rows)
+static void count_nearest(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                          size_t stride)
 {
+    (void)stride;
     const struct feature_codebook *codebook = feature->codebook;
-    for (uint32_t i = 0; i < width * rows; i++) {
-        const uint8_t here = (uint8_t)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
-        int8_t projected;
-        codebook_project(&projected, codebook, &here);
-        words[codebook_nearest(codebook, &projected)]++;
-    }
+    const uint8_t here = (uint8_t)luma(pixel);
+    int8_t projected;
+    codebook_project(&projected, codebook, &here);
+    words[codebook_nearest(codebook, &projected)]++;
 }
 
 /* The lumas of all pixels. */
@@ -130,12 +122,12 @@ static const struct feature_kind nearest = {
 };
 
 /* Learns, and then counts lumas in 4 bins whatever it has learned: for what becomes of codebooks. */
-static void count_lumas(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                        size_t stride, uint32_t width, uint32_t rows)
+static void count_lumas(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
+                        size_t stride)
 {
     (void)feature;
-    for (uint32_t i = 0; i < width * rows; i++)
-        words[luma(pixels + i / width * stride + 3 * (size_t)(i % width)) * 4 >> 8]++;
+    (void)stride;
+    words[luma(pixel) * 4 >> 8]++;
 }
 
 static const struct feature_kind learned = {
@@ -150,7 +142,7 @@ static const struct feature_kind learned = {
 };
 
 const struct feature_kind *const feature_kinds[] = {
-    &feature_rgb, &feature_gray, &minimum, &corner, &nearest, &learned, NULL,
+    &feature_rgb, &feature_gray, &minimum, &total, &nearest, &learned, NULL,
 };
 
 /* --- specifications -------------------------------------------------------------------------- */
@@ -169,15 +161,15 @@ static void the_table_is_what_there_is(void **state)
     struct feature_set set = {0};
     assert_int_equal(feature_set_add(&set, "hsv", NORMALIZE_L1, &err), STATUS_USAGE);
     assert_string_equal(err.sentence, "feature 'hsv': there is no kind 'hsv'; there are rgb, gray, "
-                                      "minimum, corner, nearest and learned");
+                                      "minimum, total, nearest and learned");
     add(&set, "rgb");
     add(&set, "minimum:bins=7,grid=1x2");
     add(&set, "gray");
-    add(&set, "corner:grid=2x2,normalize=none");
+    add(&set, "total:grid=2x2,normalize=none");
     assert_string_equal(set.feature[1].name, "minimum_7_1x2");
     assert_string_equal(set.feature[1].spec, "minimum:bins=7,grid=1x2,normalize=l1");
     assert_int_equal(set.feature[1].dimension, 14);
-    assert_string_equal(set.feature[3].spec, "corner:bins=1,grid=2x2,normalize=none");
+    assert_string_equal(set.feature[3].spec, "total:bins=1,grid=2x2,normalize=none");
     /* The others are all of one image, which has no border. */
     const struct feature_image *image = &set.feature[0].image;
     assert_int_equal(feature_image_border(image), 0);
@@ -189,12 +181,12 @@ static void the_table_is_what_there_is(void **state)
     assert_int_equal(feature_histograms(&set.feature[3]), 0);
 }
 
-static void placed_values_are_finished_by_their_kind(void **state)
+static void values_are_finished_by_their_kind(void **state)
 {
     (void)state;
     struct feature_set set = {0};
-    add(&set, "corner:grid=1x3");
-    add(&set, "raw=corner:grid=1x3,normalize=none");
+    add(&set, "total:grid=1x3");
+    add(&set, "raw=total:grid=1x3,normalize=none");
     const uint32_t words[3] = {0x800000, 0, 0xc00000};
     float values[3];
     uint32_t raw[3];
@@ -303,11 +295,11 @@ static void neighbours_are_seen_across_parts(void **state)
     check_parts(*state, &features, 6);
 }
 
-static void values_are_placed_once(void **state)
+static void values_are_added_across_parts(void **state)
 {
     struct feature_set features = {0};
-    add(&features, "corner:grid=5x4");
-    add(&features, "corner:grid=97x1");
+    add(&features, "total:grid=5x4");
+    add(&features, "total:grid=97x1");
     add(&features, "gray:bins=50,grid=5x4"); /* the same grid, by another kernel */
     check_parts(*state, &features, 1);
     check_parts(*state, &features, 7);
@@ -374,7 +366,7 @@ static const uint32_t sizes[][2] = {{1, 1},   {2, 40},  {3, 3},     {17, 31},
 static const char *const specs[] = {
     "gray:bins=16",
     "minimum:bins=16,grid=3x2",
-    "corner:grid=4x5",
+    "total:grid=4x5",
     "smooth=minimum:bins=32,blur=3",
     "g=gray:bins=8,grid=2x2,blur=3",
 };
@@ -828,9 +820,9 @@ static int teardown(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_table_is_what_there_is),
-    cmocka_unit_test(placed_values_are_finished_by_their_kind),
+    cmocka_unit_test(values_are_finished_by_their_kind),
     cmocka_unit_test(neighbours_are_seen_across_parts),
-    cmocka_unit_test(values_are_placed_once),
+    cmocka_unit_test(values_are_added_across_parts),
     cmocka_unit_test(plans_are_for_one_image),
     cmocka_unit_test(the_self_test_takes_the_table),
     cmocka_unit_test(all_kinds_in_one_ingest),
