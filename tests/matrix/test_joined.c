@@ -86,6 +86,33 @@ static void test_values(void **state)
     matrix_close(&whole);
 }
 
+/* Each part by its length, and all by that of the weights of those that have one. */
+static void test_unit_parts(void **state)
+{
+    (void)state;
+    const struct join join = {.parts = 3,
+                              .unit = true,
+                              .columns = {2, 1, 2},
+                              .weight = {3, 4, 12},
+                              .roots = {false, false, true}};
+    const struct {
+        float row[5];
+        double wanted[5];
+    } cases[] = {
+        {{3, 4, 2, 9, 16}, {3 * .6 / 13, 3 * .8 / 13, 4. / 13, 12 * .6 / 13, 12 * .8 / 13}},
+        {{-3, 4, -2, 0, 0}, {-.6 * .6, .6 * .8, -.8, 0, 0}},
+        {{0, 0, 7, 0, 0}, {0, 0, 1, 0, 0}},
+        {{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float row[5];
+        memcpy(row, cases[i].row, sizeof row);
+        join_row(row, &join);
+        for (int j = 0; j < 5; j++)
+            assert_float_equal(row[j], (float)cases[i].wanted[j], 1e-6);
+    }
+}
+
 #define WIDE    30000
 #define THREADS 3
 
@@ -183,9 +210,8 @@ static void test_errors(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_values),
-    cmocka_unit_test(test_threads),
-    cmocka_unit_test(test_identity),
+    cmocka_unit_test(test_values),  cmocka_unit_test(test_unit_parts),
+    cmocka_unit_test(test_threads), cmocka_unit_test(test_identity),
     cmocka_unit_test(test_errors),
 };
 TEST_GROUP(joined, NULL, NULL)
