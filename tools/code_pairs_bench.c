@@ -7,7 +7,7 @@
  * device. scons builds it as build/release/code_pairs_bench.
  */
 #include "base/clock.h"
-#include "jobs/device_code_pairs.h"
+#include "jobs/code_pairs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

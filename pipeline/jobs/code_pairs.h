@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "base/workers.h"
 #include "features/code.h"
+#include "ocl/ocl.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -62,6 +63,12 @@ void code_list_end(struct code_pairs *out, struct code_list *list);
 
 enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_config *config,
                             struct error *err);
+/* Like code_pairs_find, on a device; ignores config->workers and how. The kernel counts bits, or multiplies
+ * on tensor cores if the device takes inline PTX and has them (compute capability 8 or higher). It is
+ * checked against plain C with a thousand codes first. STATUS_FAILED: the device does not support
+ * it, computes wrong results or lacks memory; use the host instead. */
+enum status device_code_pairs_find(struct code_pairs *out, struct ocl_context *context,
+                                   const struct code_pairs_config *config, struct error *err);
 void code_pairs_clear(struct code_pairs *pairs);
 
 #endif

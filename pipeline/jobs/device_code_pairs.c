@@ -1,5 +1,5 @@
 /* device_code_pairs.c: compares bands of rows with all later columns, one launch each. */
-#include "jobs/device_code_pairs.h"
+#include "jobs/code_pairs.h"
 
 #include "base/minmax.h"
 #include "base/random.h"

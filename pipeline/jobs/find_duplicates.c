@@ -13,7 +13,6 @@
 #include "features/code.h"
 #include "jobs/code_pairs.h"
 #include "jobs/confirm.h"
-#include "jobs/device_code_pairs.h"
 #include "jobs/duplicates.h"
 #include "jobs/redecode.h"
 
@@ -422,30 +421,24 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
     const struct row *row = &f->row[reference];
     const uint64_t first = out->members;
     enum status status = add_member(stars, (struct duplicates_member){.row = reference}, err);
-    /* Without structure, equal files and pixels have equal codes but no class. */
-    if (row->class == NONE) {
-        uint32_t at = f->rank[reference];
-        for (at++; at < f->rows && status == STATUS_OK; at++) {
-            const uint32_t i = f->order[at];
-            if (f->row[i].pixels != row->pixels)
-                break;
-            if (!stars->taken[i] && (f->row[i].same_pixels == row->same_pixels ||
-                                     f->row[i].same_bytes == row->same_bytes))
-                status = add_member(stars, (struct duplicates_member){.row = i}, err);
-        }
-    } else if (f->config->near > 0) {
+    if (f->config->near > 0 && row->class != NONE) {
         status = add_class(stars, row->class, 0, false, err);
         for (uint64_t l = f->link_first[row->class];
              l < f->link_first[row->class + 1] && status == STATUS_OK; l++)
             status =
                 add_class(stars, f->link[l].class, f->link[l].distance, f->link[l].mirrored, err);
     } else {
-        for (uint32_t i = f->class_first[row->class];
-             i < f->class_first[row->class + 1] && status == STATUS_OK; i++) {
-            const uint32_t other = f->members[i];
-            if (!stars->taken[other] && (f->row[other].same_pixels == row->same_pixels ||
-                                         f->row[other].same_bytes == row->same_bytes))
-                status = add_member(stars, (struct duplicates_member){.row = other}, err);
+        /* Equal files have equal pixels. Without structure they have no class, but are near in order. */
+        const bool plain = row->class == NONE;
+        const uint32_t *at =
+            plain ? f->order + f->rank[reference] + 1 : f->members + f->class_first[row->class];
+        const uint32_t *end =
+            plain ? f->order + f->rows : f->members + f->class_first[row->class + 1];
+        for (; at < end && status == STATUS_OK; at++) {
+            if (plain && f->row[*at].pixels != row->pixels)
+                break;
+            if (!stars->taken[*at] && f->row[*at].same_pixels == row->same_pixels)
+                status = add_member(stars, (struct duplicates_member){.row = *at}, err);
         }
     }
     if (status != STATUS_OK)

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "features/code.h"
-#include "jobs/device_code_pairs.h"
+#include "jobs/code_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
