@@ -18,8 +18,8 @@
  * copies are summed once, at the end; rectangles are counted in chunks of rows.
  *
  * Its limits: reading, and the phases of a tile that read nothing: clearing 48 KiB, waiting for the
- * first pixels, summing. Other work-groups read meanwhile. For that the loads of FLIGHT vectors
- * must be straight-line code: behind a branch, a value is copied and the copy waited for. Loads in
+ * first pixels, summing. Other work-groups read meanwhile. This requires straight-line code for the
+ * loads of FLIGHT vectors: after a branch, a value is copied, and the copy is waited for. Loads in
  * flight need lines of the L1 cache, of which the tables leave few; on NVIDIA loads do not allocate
  * there (no_allocate). docs/performance.md has the measured rates.
  *

@@ -37,7 +37,7 @@ enum remedy {
     REMEDY_OTHER_OUTPUT,   /* write to another file */
     REMEDY_REPLACE,        /* replace the existing result, or give the new one another name */
     REMEDY_REPLACE_OUTPUT, /* replace the result file, or write to another */
-    REMEDY_REPLACE_FILE,   /* begin the file anew, or write to another */
+    REMEDY_REPLACE_FILE,   /* start the file over, or write to another */
     REMEDY_SAME_OPTIONS,   /* go on with the options of the file, or the same */
     REMEDY_FEWER_SAMPLES,  /* smaller mini-batches, or fewer of them */
     REMEDY_OTHER_METRIC,   /* another metric */
@@ -58,7 +58,7 @@ enum remedy {
     REMEDY_ADD_CODES,         /* make the codes */
     REMEDY_ALLOW_REMOVAL,     /* remove so many images */
     REMEDY_GIVE_CLASSES,      /* name a table of classes */
-    REMEDY_RETRAIN,           /* learn codebooks anew */
+    REMEDY_RETRAIN,           /* learn new codebooks */
     REMEDY_RETRAIN_GIVEN,     /* take another codebook */
     REMEDY_ALONE,             /* let each process work by itself */
     REMEDY_COUNT

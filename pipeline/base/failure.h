@@ -13,7 +13,8 @@ enum reason {
     REASON_VANISHED,        /* existed during the walk, but no longer */
     REASON_CHANGED,         /* changed while it was read */
     REASON_EMPTY,           /* no bytes */
-    REASON_UNKNOWN_FORMAT,  /* the name promises an image, the content is of no known format */
+    REASON_UNKNOWN_FORMAT,  /* the name is that of an image, but the format of the content is
+                             * unknown */
     REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
     REASON_CORRUPT,         /* the data contradicts itself */
     REASON_TRUNCATED,       /* the data ends early */

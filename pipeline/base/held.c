@@ -1,4 +1,4 @@
-/* held.c: a list of blocks, each behind a header of the strictest alignment. */
+/* held.c: a list of blocks, each after a header of the strictest alignment. */
 #include "base/held.h"
 #include <stdlib.h>
 

@@ -143,7 +143,7 @@ static bool take_sixtieth(uint64_t *value, const char **text)
     return true;
 }
 
-/* HH:MM:SS or DAYS-HH[:MM[:SS]]; hours may have any number of digits where there are no days. */
+/* HH:MM:SS or DAYS-HH[:MM[:SS]]; without days, hours may have any number of digits. */
 static bool parse_clock(double *out, const char *text)
 {
     uint64_t days = 0, hours, minutes = 0, seconds = 0;
@@ -158,7 +158,7 @@ static bool parse_clock(double *out, const char *text)
     }
     if (hours > UINT32_MAX || (!has_days && *text != ':'))
         return false;
-    /* Behind days, minutes and seconds may be missing. */
+    /* After days, minutes and seconds may be missing. */
     const bool has_minutes = take_sixtieth(&minutes, &text);
     const bool has_seconds = has_minutes && take_sixtieth(&seconds, &text);
     if (*text || (!has_days && !has_seconds))

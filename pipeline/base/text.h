@@ -13,7 +13,7 @@
  * if it is a NUL. RFC 3629: no surrogates, no overlong forms. */
 size_t utf8_sequence(const char *bytes, size_t length);
 
-/* True if the valid sequence of that length shows nothing and can change how the text around it is
+/* True if the valid sequence of that length is invisible and can change how the text around it is
  * shown: controls (C0, DEL, C1), format characters (Unicode's Cf: marks of direction, zero-width
  * ones), line and paragraph separators. */
 bool utf8_is_hidden(const char *sequence, size_t length);

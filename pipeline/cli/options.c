@@ -502,10 +502,10 @@ static enum status expand_name(struct expansion *expansion, const char *name, st
     return status;
 }
 
-/* Replaces names that hold a range {FIRST..LAST} of decimal numbers by those that it stands for, in
- * ascending or descending order, with as many digits as the longer number where one begins with 0. A
- * name that exists stays as it is; of several ranges the last varies fastest. Free (*made)[i] for
- * i < *made_count, then *made. STATUS_USAGE: more than `most` names. */
+/* Expands names with a range {FIRST..LAST} of decimal numbers, in ascending or descending order,
+ * with as many digits as the longer number if one begins with 0. The name of an existing file is not
+ * changed; of several ranges the last varies fastest. Free (*made)[i] for i < *made_count, then
+ * *made. STATUS_USAGE: more than `most` names. */
 static enum status source_range_expand(const char ***names, unsigned *count, char ***made,
                                        unsigned *made_count, unsigned most, struct error *err)
 {

@@ -35,7 +35,7 @@ void table_float(struct table *table, float value);
 /* If not finite, there is no value. */
 void table_double(struct table *table, double value);
 void table_nothing(struct table *table);
-/* The values of the series: in JSON an array, else cells, each behind its separator. */
+/* The values of the series: in JSON an array, else cells, each after its separator. */
 void table_series(struct table *table, const char *series, const char *values);
 
 #endif

@@ -33,8 +33,8 @@ struct tuner {
     void *context;
 };
 
-/* Number of timed comparisons with the default; the second largest ratio counts, since other
- * programs may slow down single ones. */
+/* Number of timed comparisons with the default; the second largest ratio (tuner_middle) counts,
+ * since other programs may slow down single ones. */
 #define TUNER_DUELS 3
 double tuner_middle(const double ratio[TUNER_DUELS]);
 

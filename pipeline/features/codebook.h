@@ -60,7 +60,7 @@ struct codebook_array {
 
 #define CODEBOOK_ARRAYS 8u
 
-size_t codebook_array_bytes(const struct codebook_array *array);
+size_t codebook_array_bytes(const struct codebook_array *array); /* size of its values */
 
 /* Sets views of all arrays, in a fixed order of names. */
 void feature_codebook_arrays(struct codebook_array arrays[CODEBOOK_ARRAYS],
@@ -86,6 +86,7 @@ enum status feature_bind_codebook(struct feature *feature, const struct feature_
 
 /* --- the C reference ------------------------------------------------------------------------- */
 
+/* The projection of a descriptor, and the number of the word nearest to it. */
 void codebook_project(int8_t *projected, const struct feature_codebook *codebook,
                       const uint8_t *descriptor);
 uint32_t codebook_nearest(const struct feature_codebook *codebook, const int8_t *projected);

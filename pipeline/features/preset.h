@@ -24,11 +24,10 @@ struct preset {
     const struct preset *few; /* for few images: its features do not learn; NULL: nor do these */
 };
 
-/* Finds a preset by name, also that of few images; NULL: none. `presets` ends with an entry without a name. */
+/* Finds a preset by name, also that of few images; NULL: none. A nameless entry ends `presets`. */
 extern const struct preset presets[];
 const struct preset *preset_find(const char *name);
-
-unsigned preset_count(const struct preset *preset);
+unsigned preset_count(const struct preset *preset); /* of its features */
 
 /* The description stored in a file (docs/file-format.md): names and weights of the features, and
  * how they are joined. The caller frees it; NULL: no memory. */

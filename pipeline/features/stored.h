@@ -17,6 +17,7 @@
 
 enum feature_store { STORE_FLOAT32, STORE_FLOAT16, STORE_UINT8 };
 
+/* "float32"...; feature_store_parse is the inverse: false: no such type. */
 const char *feature_store_name(enum feature_store store);
 bool feature_store_parse(enum feature_store *out, const char *text);
 /* The type named in a canonical spec. */

@@ -27,6 +27,6 @@ struct candidates {
  * stopped. Call candidates_clear also after a failure. */
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err);
-void candidates_clear(struct candidates *candidates);
+void candidates_clear(struct candidates *candidates); /* frees its items */
 
 #endif

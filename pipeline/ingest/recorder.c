@@ -1,5 +1,5 @@
 /* recorder.c: the store threads pass finished pictures to the store, which computes values from
- * their words (for Fisher vectors that takes as long as a GPU needs for everything else), encode
+ * their counters (for Fisher vectors that takes as long as a GPU needs for everything else), encode
  * thumbnails from devices, and count pictures.
  *
  * A device delivers hundreds of pictures at once. To save wake-ups, a thread takes several and

@@ -1,7 +1,7 @@
 /* reopen.h: opens the pictures of rows of a result again: files, ranges of plain tar and zip
  * archives, and members of compressed ones.
  *
- * A picture that is missing or has changed is left out, which is no error; for archives, one notice
+ * A picture that is missing or has changed is left out without an error; for archives, one notice
  * is logged at the end. An archive is listed once, when its first picture is requested; each call
  * of reopen_rows then reads the members of a compressed archive in one more pass. */
 #ifndef CLPIPE_JOBS_REOPEN_H

@@ -186,7 +186,7 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
 int library_end(struct library *library, const struct error *why, struct clpipe_error *err)
 {
     const int code = code_of(why);
-    if (!library) /* no data have been looked at */
+    if (!library) /* no data have been examined */
         return tell(code == CLPIPE_DATA ? CLPIPE_CLOSED : code, why, err);
     pthread_mutex_unlock(&library->call);
     release(library);

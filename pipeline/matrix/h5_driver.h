@@ -1,7 +1,7 @@
 /* h5_driver.h: HDF5's default file driver, with a record of failures.
  *
  * When a read fails, some HDF5 functions report that an object does not exist (H5Oget_info,
- * H5Aexists). The caller may ignore the difference as long as it checks for failed reads in the
+ * H5Aexists). The caller may ignore the difference as long as it checks for failed reads at the
  * end.
  *
  * Failed writes are hidden from HDF5: 1.10 crashes after one when it copies objects (H5Ocopy) or

@@ -46,7 +46,7 @@ static enum status append_prologue(FILE *source, const char *prologue, struct er
     return STATUS_OK;
 }
 
-/* All lines of an embedded kernel behind the prologue, in one string (malloc); NULL on failure. */
+/* All lines of an embedded kernel after the prologue, in one string (malloc); NULL on failure. */
 static enum status load_source(char **out, const char *name, const char *prologue,
                                struct error *err)
 {

@@ -1,4 +1,4 @@
-/* album.h: the pictures of a report: what a page says about each, and their order on the pages.
+/* album.h: the pictures of a report: their data and their order on the pages.
  *
  * A picture's place in that order is its number in the pages: group by group, and within a group by
  * distance from the centre. The number may differ in the next report; the id, used in addresses, is

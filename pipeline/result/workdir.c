@@ -98,7 +98,7 @@ void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
         strcmp(line, "-") != 0 && (fields < 3 || strcmp(theirs, boot) != 0 || *boot == '?');
 }
 
-/* Is the lock file still this process's? Opening it makes a network file system query its
+/* Does the lock file still belong to this process? Opening it makes a network file system query its
  * server. */
 static bool keeps(const struct workdir *workdir)
 {

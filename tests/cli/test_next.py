@@ -1,4 +1,4 @@
-"""What the format defines and nothing writes yet, made by hand: docs/file-format.md, "What comes next"."""
+"""What the format defines and nothing writes yet, made by hand: docs/file-format.md, "Planned objects"."""
 
 import sys
 
