@@ -3,7 +3,7 @@
  * The affinity mask does not show a container's limit, which is a quota of CPU time per period, set
  * on the process's cgroup or on any cgroup above it, and likewise a limit of memory.
  * /proc/self/mountinfo shows where the cgroups are mounted, and which of their directories are
- * visible there. */
+ * visible. */
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>
@@ -259,8 +259,7 @@ uint64_t memory_available(void)
 
 uint64_t peak_rss_bytes(void)
 {
-    /* VmHWM first: ru_maxrss survives execve() and may belong to the shell that started this
-     * process. */
+    /* VmHWM first: ru_maxrss survives execve() and may be that of the shell that started this. */
     FILE *file = fopen("/proc/self/status", "re");
     uint64_t kilobytes = 0;
     if (file) {

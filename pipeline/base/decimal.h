@@ -8,8 +8,7 @@
 #define FLOAT32_TEXT 20
 
 /* Writes the value as %g would, with the fewest digits (at most 9) that restore it when read as a
- * float, or as a double and then rounded; "nan", "inf", "-inf", "-0" for these. Returns the
- * length. */
+ * float, or as a double and then rounded; also "nan", "inf", "-inf", "-0". Returns the length. */
 size_t format_float32(char out[FLOAT32_TEXT], float value);
 
 /* Room for any double, with its NUL. */

@@ -13,8 +13,7 @@ enum reason {
     REASON_VANISHED,        /* existed during the walk, but no longer */
     REASON_CHANGED,         /* changed while it was read */
     REASON_EMPTY,           /* no bytes */
-    REASON_UNKNOWN_FORMAT,  /* the name is that of an image, but the format of the content is
-                             * unknown */
+    REASON_UNKNOWN_FORMAT,  /* the name is that of an image, the content's format is unknown */
     REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
     REASON_CORRUPT,         /* the data contradicts itself */
     REASON_TRUNCATED,       /* the data ends early */

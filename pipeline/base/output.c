@@ -186,8 +186,8 @@ static enum status open_final(struct output *output, const char *path, struct er
     return status ? status : open_directory(output, path, err);
 }
 
-/* Checks the file under the final name; *found gets its stat, even if it is refused, or zeros if
- * there is none. */
+/* Checks the file under the final name; *found gets its stat, even if refused; zeros if there is
+ * none. */
 static enum status check_final(const struct output *output, struct stat *found, const char *path,
                                struct error *err)
 {

@@ -25,18 +25,15 @@ struct output;
 enum status output_resolve(char **resolved, const char *path, struct error *err);
 
 /* Checks that `path` can be written (the directory exists and is writable; the name does not exist
- * or is a regular file) and creates the empty temporary file. STATUS_FAILED: it cannot be
- * written. */
+ * or is a regular file) and creates the empty temporary file. STATUS_FAILED: it cannot. */
 enum status output_open(struct output **out, const char *path, struct error *err);
 /* The temporary file's name, valid until close. */
 const char *output_temporary(const struct output *output);
 /* Its descriptor, open for reading and writing; owned by the output. */
 int output_descriptor(const struct output *output);
-/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name now has another
- * file. */
+/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name has another file. */
 enum status output_commit(struct output *output, struct error *err);
-/* Removes the temporary file if it was not committed; ends a claim. Accepts NULL and a pointer to
- * NULL. */
+/* Removes an uncommitted temporary file; ends a claim. Accepts NULL and a pointer to NULL. */
 void output_close(struct output **output);
 
 /* For work on `path` that begins long before its output_open: until output_close, output_commit may
@@ -55,12 +52,10 @@ bool output_sync(int descriptor);
 /* Removes the file, and temporary files of it that killed processes left behind. */
 void output_remove(const char *path);
 
-/* True if `name` is that of a temporary file (or directory) for `final`; both without
- * directories. */
+/* True if `name` is that of a temporary file (or directory) for `final`, both without directory. */
 bool output_is_temporary(const char *name, const char *final);
 
-/* Calls write() until everything is written; STATUS_FAILED with errno (ENOSPC: "free some
- * space"). */
+/* Calls write() until all is written; STATUS_FAILED with errno (ENOSPC: "free some space"). */
 enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err);
 
 /* The same with pwrite(), to a file that a repeated command continues. */

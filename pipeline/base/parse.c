@@ -1,5 +1,4 @@
-/* parse.c: numbers from users and for users, independent of the locale: the decimal point is
- * '.'. */
+/* parse.c: numbers from and for users, independent of the locale: the decimal point is '.'. */
 #include "base/parse.h"
 #include "base/text.h"
 #include <math.h>

@@ -21,8 +21,7 @@
 
 /* Repairs inherited state: opens descriptors 0 to 2, resets SIGCHLD, ignores SIGPIPE and SIGXFSZ,
  * clears the owner's bits of the umask, raises the descriptor limit (to at most 65536), and makes
- * PATH absolute directories including the system's. Call first, while the process has one
- * thread. */
+ * PATH absolute directories including the system's. Call first, with a single thread. */
 void process_repair(void);
 
 /* Returns run(argc, argv), called on a stack of at least 8 MiB, whatever the limit of `ulimit -s`;
@@ -42,8 +41,7 @@ void process_reads(const char *path);
  * 12)"; "" if there are none. */
 const char *process_limits(void);
 
-/* Whether the errno is a shortage of descriptors, memory or processes, and so not a file's
- * fault. */
+/* Whether the errno is a shortage of descriptors, memory or processes, not a file's fault. */
 bool process_is_short(int errno_value);
 
 /* False if fd is negative, or if fewer than about `left` descriptors are available above it: then

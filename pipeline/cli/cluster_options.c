@@ -70,8 +70,7 @@ void options_clustering(struct clustering_config *out, const struct options *opt
     options_machine(&out->machine, options);
 }
 
-/* Reads the number at `*at`, at least 1, which must be followed by one of the characters of `ends`; moves
- * *at past that. */
+/* Reads the number at `*at`, at least 1, which a character of `ends` must follow; moves *at past that. */
 static bool take_number(uint32_t *out, const char **at, const char *ends)
 {
     char digits[12] = "";

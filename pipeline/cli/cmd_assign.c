@@ -18,8 +18,7 @@ struct assign_options {
 
 #define OWN struct assign_options
 
-/* Only rows of the same feature can be labelled: suggests the command that computes it for a
- * directory. */
+/* Only rows of the same feature can be labelled: suggests how to compute it for a directory. */
 static enum status directory_needs_ingest(const struct options *options, struct error *err)
 {
     const struct assign_options *own = (const struct assign_options *)options;

@@ -1,5 +1,4 @@
-/* cmd_duplicates.c: clpipe duplicates: groups of copies, the one of each to keep, a list of the
- * others. */
+/* cmd_duplicates.c: clpipe duplicates: groups of copies, the one to keep, a list of the others. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -432,8 +431,7 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     return status;
 }
 
-/* A GPU compares codes if there are many images; a device given with --device compares any
- * number. */
+/* A GPU compares codes if there are many images; a device given with --device always does. */
 static enum status open_device(struct ocl_context **out, const struct command_state *state,
                                uint32_t near, struct error *err)
 {

@@ -494,8 +494,7 @@ static enum status tell_digest(const struct told *told, struct result *result, s
 
 /* --- what is not finished ------------------------------------------------------------------- */
 
-/* The directory in which the command ran, quoted, if it differs from the current one. The caller
- * frees it. */
+/* The directory in which the command ran, quoted, if not the current one. The caller frees it. */
 static char *other_directory(const struct unfinished *unfinished)
 {
     char *working = getcwd(NULL, 0), *quoted = NULL;

@@ -92,8 +92,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *value = stored_text(text, sizeof text, *parameters, rows[i].key);
         value = value ? value : "0";
-        /* run cannot take initial centroids from a file; a tolerance of 0 is that of earlier
-         * versions. */
+        /* run cannot take initial centroids from a file; a tolerance of 0 means an earlier
+         * version. */
         if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
             (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
             continue;

@@ -45,8 +45,7 @@ static enum status read_points(void *context, uint64_t first, uint64_t count, fl
     return STATUS_OK;
 }
 
-/* True if every point has the label of its centre and its squared distance from the centre's
- * mean. */
+/* True if every point has the label of its centre and its squared distance from the mean. */
 static bool is_right(const struct cluster_outcome *outcome)
 {
     for (uint32_t centre = 0; centre < CENTRES; centre++) {

@@ -1,5 +1,4 @@
-/* compute.h: devices, threads and trace of a computing command, from --device, --threads,
- * --profile. */
+/* compute.h: devices, threads and trace of a command, from --device, --threads, --profile. */
 #ifndef CLPIPE_CLI_COMPUTE_H
 #define CLPIPE_CLI_COMPUTE_H
 
@@ -20,8 +19,7 @@ enum status compute_context(struct ocl_context **out, const struct compute *comp
  * Accepts one that was never opened (zeroed). */
 enum status compute_close(struct compute *compute, enum status status, struct error *err);
 
-/* The histogram variant of that name, the value of --option; the error for another name lists
- * all. */
+/* The histogram variant of that name, the value of --option; an error lists all. */
 enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
                             const struct options *options, struct error *err);
 
@@ -29,8 +27,7 @@ enum status compute_variant(enum histogram_variant *out, const char *option, con
 enum status compute_check_specs(const char *const *specs, unsigned count,
                                 const struct options *options, struct error *err);
 
-/* Reports the number of wrong values, called `what` ("wrong counter"), and returns STATUS_PARTIAL; STATUS_OK for
- * 0. */
+/* Reports the number of wrong values, called `what` ("wrong counter"): STATUS_PARTIAL; STATUS_OK for 0. */
 enum status compute_verdict(uint64_t wrong, const char *what);
 
 /* --threads, or the number of CPUs available to this process. */

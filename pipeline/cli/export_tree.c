@@ -48,8 +48,7 @@ struct tree {
     struct export *export;
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
-    char *place;            /* absolute, without symbolic links: the path of a folder of the
-                             * finished tree */
+    char *place;            /* absolute, without symbolic links: a folder of the finished tree */
     int root;               /* descriptor of `temporary`, locked */
     size_t name_max;        /* bytes of a name there */
     char (*folder)[96];     /* of each cluster */

@@ -169,8 +169,7 @@ static enum status check_quality(const struct feature_set *features,
     return STATUS_OK;
 }
 
-/* The features of the new file, from SPECs or from the preset (set in *out), and how they are
- * joined. */
+/* The features of the new file, from SPECs or the preset (set in *out), and how they are joined. */
 static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
                                    const struct options *options, struct error *err)
 {

@@ -206,8 +206,7 @@ static void launch_told(const struct options *options, enum status status)
 
 /* --- several files that a command takes as one ---------------------------------------------- */
 
-/* The files merged by reference, in an unnamed file in $TMPDIR, which holds their paths and
- * failures. */
+/* The files merged by reference, in an unnamed file in $TMPDIR with their paths and failures. */
 struct joined_input {
     int fd;        /* negative: there is at most one file */
     char path[32]; /* the path to open it by */

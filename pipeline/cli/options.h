@@ -142,8 +142,7 @@ enum status options_parse(struct options **out, const struct command *command, i
 /* Frees what options_parse has allocated, even if it failed, and sets *options to NULL. */
 void options_close(struct options **options);
 
-/* The value of the option with this long name, of the type given by its row; NULL: the command has no such
- * option. */
+/* The value of the option with this long name, of the type given by its row; NULL: no such option. */
 const void *option_at(const struct options *options, const char *name);
 
 /* True if the option with this long name stood on the command line. */

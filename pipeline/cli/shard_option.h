@@ -11,8 +11,7 @@
 
 #define SHARD_PLACE "{shard}"
 
-/* Fills index and count; STATUS_USAGE: `text` is invalid, or its launcher or array task is
- * missing. */
+/* Fills index and count; STATUS_USAGE: `text` is invalid, or its launcher or task is missing. */
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err);
 
 /* `name` with each "{shard}" replaced by the index, with as many digits as the last index has. The

@@ -108,8 +108,7 @@ void signals_install(double seconds)
     installed = true;
     sigemptyset(&waited);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        /* Signals that were ignored at the start (nohup, background jobs of scripts) stay
-         * ignored. */
+        /* Signals ignored at the start (nohup, background jobs of scripts) stay ignored. */
         struct sigaction old;
         if (sigaction(asked[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaddset(&waited, asked[i]);

@@ -19,8 +19,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
 /* Completes the error of a stopped ingest: the reason, and the work that is kept. */
 void summary_stopped(struct error *err, const struct ingest_report *report);
 
-/* After a clustering: a table of the largest clusters, with the names of images if the rows are
- * images. */
+/* After a clustering: a table of the largest clusters, with image names if the rows are images. */
 void summary_clusters(const struct clustering_report *result, const struct options *options);
 
 /* Prints the result of a command, one line. */

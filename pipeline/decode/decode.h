@@ -129,7 +129,7 @@ uint64_t decode_bytes_read(const struct decode *decode);
 /* Frees *decode, unless it is NULL, and sets it to NULL. */
 void decode_close(struct decode **decode);
 
-/* Name and version of the library for options.icc, or NULL: none in this build, options.icc must be
+/* Name and version of the library for options.icc, or NULL: not in this build; options.icc must be
  * off. */
 const char *decode_icc_library(void);
 

@@ -86,8 +86,7 @@ static void halve(struct level *out, const struct level *of)
     }
 }
 
-/* Smooths with weights 1, 2, 1 in both directions, in place, to limit the effect of
- * interpolation. */
+/* Smooths with weights 1, 2, 1 in both directions, in place, to limit effects of interpolation. */
 static void blur(struct level *level)
 {
     const int width = level->width;
@@ -261,8 +260,8 @@ static bool fit_brightness(struct fit *fit, const struct level *a, const struct 
     return true;
 }
 
-/* Derivatives by the unknowns: slopes across and down, brightness, or 1; times powers of x and
- * y. */
+/* Derivatives by the unknowns: horizontal and vertical slopes, brightness, or 1, times powers of x
+ * and y. */
 static const struct {
     int field, across, down;
 } unknown[UNKNOWNS] = {{0, 1, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 0},
@@ -727,8 +726,7 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
     for (int i = 0; i < count; i++)
         doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
     out.certain = out.same && !doubtful && out.blocks >= BLOCKS_MIN;
-    /* Something may be drawn over an edge: most blocks contradict in each row except the
-     * innermost. */
+    /* Something may be drawn over an edge: most blocks of each row but the innermost contradict. */
     for (int edge = 0; edge < 4 && !out.same; edge++) {
         const int across = edge < 2 ? b->height : b->width;
         before[0] = before[1] = 0;

@@ -211,8 +211,7 @@ static enum status take_answer(struct alike *alike, uint8_t *is_out, struct erro
     return STATUS_OK;
 }
 
-/* Counts kept images with an equally similar, kept neighbour in another cluster. is_out: per
- * row. */
+/* Counts kept images with an equally similar kept neighbour in another cluster. is_out: per row. */
 static enum status count_hidden(struct alike *alike, const uint8_t *is_out, struct error *err)
 {
     struct selection *selection = alike->selection;

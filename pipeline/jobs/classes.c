@@ -178,8 +178,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(**(char **const *)a, **(char **const *)b);
 }
 
-/* Numbers classes in the order of their names, whatever the order of lines. numbers: of the
- * lines. */
+/* Numbers classes in the order of their names, in any order of lines. numbers: of the lines. */
 static enum status number_classes(uint32_t *numbers, uint32_t *count, const struct table *table,
                                   struct error *err)
 {

@@ -8,7 +8,7 @@
  *
  * Everything that can be checked without a device is checked before devices are opened. All calls
  * of HDF5 come from the calling thread, or from the thread that reads rows for cluster_run
- * meanwhile. / */
+ * meanwhile. */
 #include "jobs/clustering.h"
 #include "base/clock.h"
 #include "base/hash.h"

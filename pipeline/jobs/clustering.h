@@ -18,8 +18,7 @@ struct clustering_config {
     const char *name;                    /* of the result: /clusters/NAME */
     struct number_range k;               /* several: keeps the best one, and the measures of all */
     struct cluster_levels_config levels; /* count 0: only k; else k is that of the first level */
-    bool lower_k;        /* k is a default: lower it to the number of distinct rows, and
-                                  * with */
+    bool lower_k;        /* k is a default: lower it to the number of distinct rows, or */
     bool usual_k;        /* to clustering_usual_k, with a notice */
     int metric;          /* enum cluster_metric; -1: the default for the rows */
     bool as_preset;      /* project as the preset defines; else: */

@@ -65,8 +65,7 @@ struct duplicates_config {
 #define DUPLICATES_BLIND 40u  /* and without it */
 #define DUPLICATES_MOST  128u
 
-/* STATUS_FAILED: the file has no codes, or out of memory. STATUS_INTERRUPTED: a stop was
- * requested. */
+/* STATUS_FAILED: the file has no codes, or out of memory. STATUS_INTERRUPTED: stopped. */
 enum status duplicates_find(struct duplicates *out, struct result *result,
                             const struct duplicates_config *config, struct error *err);
 void duplicates_clear(struct duplicates *duplicates);

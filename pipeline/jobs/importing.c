@@ -50,8 +50,7 @@ static enum status check_finite(const struct job *job, const float *rows, uint64
     const uint64_t columns = job->input.source.dimension, values = count * columns;
     char shown[256], path[128], of[160] = "";
     uint64_t at = 0;
-    /* The sum is finite only if all of them are; if a sum overflows, the values are checked
-     * again. */
+    /* The sum is finite only if all of them are; if it overflows, the values are checked again. */
     float sum = 0;
     for (uint64_t i = 0; i < values; i++)
         sum += rows[i] * 0.0f;

@@ -4,8 +4,7 @@
  * directory, or after a file was replaced, such a path may name a different picture. So the
  * original of a row counts as present only if size and modification time are as stored.
  *
- * Two rows may share a file through symbolic or hard links, or because a directory has two
- * paths. */
+ * Two rows may share a file through symbolic or hard links, or two paths of a directory. */
 #ifndef CLPIPE_JOBS_ORIGINAL_H
 #define CLPIPE_JOBS_ORIGINAL_H
 

@@ -212,8 +212,7 @@ enum status target_take(struct target *target, struct matrix_input *input, char 
     output_close(&trial);
     if (status != STATUS_OK)
         return status;
-    /* Otherwise a simultaneous ingest could lose the clusters, or the clustering the ingest's
-     * images. */
+    /* Otherwise a simultaneous ingest could lose the clusters, or the clustering its images. */
     status = workdir_open(&target->lock, target->output, err);
     if (status == STATUS_OK && input->result)
         status = result_check_current(input->result, err);

@@ -26,8 +26,7 @@ struct thumbs_config {
     uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
     const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
     struct stop *stop;     /* may be NULL */
-    /* May be NULL. Called on the calling thread while pictures are decoded, about ten times a
-     * second. */
+    /* May be NULL. Called on the calling thread while pictures are decoded, ten times a second. */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
 };

@@ -579,8 +579,7 @@ enum status pages_make_quality(struct pages *pages, struct error *err)
     return script_write(&json, "quality", -1, pages->directory, &pages->counts->bytes, err);
 }
 
-/* Levels above the clusters shown, the finest first: for each, the parents of the clusters
- * below. */
+/* Levels above the clusters shown, the finest first: for each, the parents of those below. */
 static enum status add_levels(struct json *json, struct pages *pages, struct error *err)
 {
     const struct result_clusters *below =

@@ -120,8 +120,7 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
 }
 
-/* New rows of a level get the parents of their clusters in the level below, which is carried
- * first. */
+/* New rows of a level get the parents of their clusters one level below, which is carried first. */
 static enum status label_by_level_below(struct continued *k, const struct carry *c,
                                         struct error *err)
 {

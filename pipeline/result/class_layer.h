@@ -1,5 +1,4 @@
-/* class_layer.h: the linear layer that computes class scores from a feature's rows:
- * /classes/NAME. */
+/* class_layer.h: the linear layer from a feature's rows to class scores: /classes/NAME. */
 #ifndef CLPIPE_RESULT_CLASS_LAYER_H
 #define CLPIPE_RESULT_CLASS_LAYER_H
 

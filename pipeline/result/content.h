@@ -10,7 +10,7 @@
 /* Everything that determines the rows. The pointers belong to the caller. */
 struct content {
     const char *const *sources; /* texts from place_text */
-    /* For each source, the text of the directory to which it is relative ("": unknown); NULL: all
+    /* For each source, the text of the directory to which it is relative ("": unknown); NULL:
      * unknown. */
     const char *const *directories;
     unsigned source_count;

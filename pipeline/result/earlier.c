@@ -20,8 +20,7 @@ static unsigned column_number(bool failures, const char *name)
 
 /* --- rows that are equal ----------------------------------------------------------------------- */
 
-/* Compares `count` rows of the log, from `first` on, with those of the finished file from `row`
- * on. */
+/* Compares `count` rows of the log, from `first` on, with the finished file's from `row` on. */
 static enum status compare_texts(bool *same, const struct move_column *column, uint64_t first,
                                  uint64_t row, uint64_t count, struct error *err)
 {

@@ -1,8 +1,7 @@
 /* h5.h: the HDF5 operations that the store needs, each with a one-line error.
  *
  * HDF5 keeps global state: only one thread uses it at a time. Its errors become our sentences
- * (matrix/h5_error.h). Everything that is written can be read by HDF5 1.8 and holds no time
- * stamps. */
+ * (matrix/h5_error.h). Everything that is written can be read by HDF5 1.8, without time stamps. */
 #ifndef CLPIPE_RESULT_H5_H
 #define CLPIPE_RESULT_H5_H
 

@@ -229,8 +229,7 @@ static bool counts(const struct defined *defined, const char *attribute)
     return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
 }
 
-/* Whether an object is part of a file's identity: excludes what can be recomputed, and dates and
- * origins. */
+/* Whether an object is part of a file's identity: excludes recomputable data, dates and origins. */
 static bool object_counts(const char *name)
 {
     static const char *const others[] = {

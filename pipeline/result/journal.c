@@ -26,8 +26,7 @@
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
-/* A record waiting for earlier ones: a copy, or the location of an existing one; neither: an empty
- * place. */
+/* A record waiting for earlier ones: a copy, or the location of an existing one; neither: empty. */
 struct waiting {
     struct copy *copy;
     uint64_t origin;
@@ -67,12 +66,12 @@ struct journal {
 
     pthread_t thread;
     bool started, closing;
-    pthread_cond_t work, done; /* for the journal's thread; for those that wait for it or for the
-                                * writing */
-    uint64_t unsynced;         /* bytes */
-    uint64_t wanted, durable;  /* seals requested and done */
-    int64_t oldest;            /* when the oldest unsynced record arrived; 0: none */
-    struct error error;        /* the first; all later calls fail with it */
+    pthread_cond_t work,
+        done;          /* for the journal's thread; for threads that wait for it or a write */
+    uint64_t unsynced; /* bytes */
+    uint64_t wanted, durable; /* seals requested and done */
+    int64_t oldest;           /* when the oldest unsynced record arrived; 0: none */
+    struct error error;       /* the first; all later calls fail with it */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */

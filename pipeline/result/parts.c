@@ -254,7 +254,7 @@ static enum status check_members(const struct parts *parts, struct error *err)
                            shown, part, more);
 }
 
-/* The directory to which names are relative: as in HDF5, that of the file with symbolic links
+/* The directory to which names are relative: as in HDF5, that of the file, symbolic links
  * resolved. */
 static char *directory_of(const char *path)
 {

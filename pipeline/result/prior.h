@@ -21,8 +21,8 @@ struct prior_config {
     bool codes;                       /* ignore images without a code */
     unsigned thumbnail_size;          /* and those without a thumbnail of this size; 0: any */
     struct result *finished;          /* NULL: none */
-    const int *source_now;     /* per source of `finished`: its number in `sources`, -1: missing;
-                              * NULL: the same */
+    const int *source_now;     /* per source of `finished`: its number in `sources` or -1; NULL: the
+                                * same */
     const struct records *log; /* as it was before this run; NULL: none */
     const char *directory;     /* for the index */
 };

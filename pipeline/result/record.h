@@ -38,7 +38,7 @@ struct store_record {
     bool restated; /* inode and ctime_ns differ from the stored ones */
 };
 
-/* The location of a record: a row of the log's tables (records.h), or of the finished file. Never
+/* The location of a record: a row of the log's tables (records.h), or the finished file. Never
  * 0. */
 enum location_kind {
     LOCATION_LOG_IMAGE = 1,

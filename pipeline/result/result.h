@@ -109,8 +109,7 @@ bool result_compressed(const struct result *result);
 uint64_t result_feature_stored_bytes(const struct result_feature *feature);
 size_t result_feature_row_bytes(const struct result_feature *feature);
 
-/* The thumbnail of one image, a JPEG file; *length is 0 if it has none. Valid until the next
- * call. */
+/* The thumbnail of one image, a JPEG file; *length 0: none. Valid until the next call. */
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
                                   uint64_t *length, struct error *err);
 

@@ -126,7 +126,7 @@ bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
 enum status schema_put_root(hid_t file, const char *path, struct error *err);
 
 /* Whether a name is valid for a dataset: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or
- * "..". / */
+ * "..". */
 bool schema_name_valid(const char *name);
 
 #endif

@@ -1,5 +1,4 @@
-/* shown.c: digests descriptions of objects (identity.h) and references of scales, which are
- * addresses. */
+/* shown.c: digests descriptions of objects (identity.h) and references of scales (addresses). */
 #include "result/shown.h"
 #include "base/hash.h"
 #include "result/defined.h"

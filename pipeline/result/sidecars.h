@@ -69,8 +69,7 @@ bool sidecars_stored(const struct result *result);
 /* *out is NULL if the file has none. */
 enum status sidecar_reader_open(struct sidecar_reader **out, struct result *result,
                                 struct error *err);
-/* The texts of a row, "" if missing; an integer cls as %lld prints it. Valid until the next
- * call. */
+/* The texts of a row, "" if missing; an integer cls as %lld. Valid until the next call. */
 enum status sidecar_reader_row(struct sidecar_reader *reader, uint64_t row,
                                const char *text[SIDECAR_COLUMNS], struct error *err);
 void sidecar_reader_close(struct sidecar_reader **reader);

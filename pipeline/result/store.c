@@ -31,8 +31,7 @@ struct store {
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
-    int *source_now;          /* new numbers of the sources of `replaced`, as in prior.h; NULL: the
-                               * same */
+    int *source_now; /* new numbers of the sources of `replaced` (prior.h); NULL: the same */
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
@@ -488,8 +487,7 @@ static void keep_first_line(const char *line, void *context)
         snprintf(first, 256, "%.255s", line);
 }
 
-/* The new file will have checksums of the current values, so reports changes since they were
- * written. */
+/* The new file will have checksums of the current values, so reports changes since the writing. */
 static void tell_damage(struct result *old, bool carried)
 {
     static const char *const parts[] = {"/", "/clusters", "/neighbours"};

@@ -28,7 +28,7 @@ enum { IMAGES = 1, FAILURES = 2, NAMES = 4, THUMBNAILS = 8, LABELS = 16, NEIGHBO
 struct checked_row {
     struct result *result;
     uint64_t number;
-    /* Rows of /images or /failures or, in a file of clusters alone, of its paths: only path and
+    /* Rows of /images or /failures or, in a file of clusters, of its paths: only path and
      * source. */
     const struct result_image *image;
     const struct failure_row *failure;

@@ -9,8 +9,7 @@
  * (workdir_check), and its writes do no harm.
  *
  * The lock file has a line "PROCESS HOST BOOT", where BOOT is the kernel's boot id, which
- * distinguishes machines or containers with equal names; "-" means that the last holder has
- * left. */
+ * distinguishes machines or containers with equal names; "-": the last holder has left. */
 #include "result/workdir.h"
 #include "base/output.h"
 #include "base/path.h"

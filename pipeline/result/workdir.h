@@ -48,7 +48,7 @@ int workdir_descriptor(const struct workdir *workdir);
 /* Removes all logs. */
 void workdir_remove_logs(const struct workdir *workdir);
 
-/* Stores the command line and its working directory for unfinished.h. Does nothing if the disk is
+/* Stores the command line and its working directory for unfinished.h. Nothing if the disk is
  * full. */
 void workdir_note_command(const struct workdir *workdir, const char *command);
 
