@@ -60,7 +60,7 @@ struct clustering_given {
          .note = "as the preset says, else 0"),                                                    \
     FLAG("center", clustering.projection.center,                                                   \
          "subtract the mean of the rows and divide them by their length; --pca does so"),          \
-    CHOICE("method", clustering.method, KMEANS_METHODS(METHOD_WORD) + 1,                           \
+    CHOICE("method", clustering.method, &KMEANS_METHODS(METHOD_WORD)[1],                           \
            "how to iterate; mini-batch takes the rows of --mini-batch",                            \
            .note = "lloyd; with --mini-batch mini-batch"),                                         \
     NUMBER("mini-batch", clustering.mini_batch, "N",                                               \

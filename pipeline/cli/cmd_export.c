@@ -23,7 +23,7 @@
 #define WORD(name) "|" #name
 #define KIND(name) &export_##name,
 
-#define WHAT (EXPORTS(WORD) + 1) /* "features|labels|..." */
+#define WHAT (&EXPORTS(WORD)[1]) /* "features|labels|..." */
 
 static const struct export_kind *const kinds[] = {EXPORTS(KIND)};
 
