@@ -95,6 +95,19 @@ def test_documented_identity_covers_codebooks_and_presets(clpipe, pictures, made
     assert identity(tmp_path / "p.h5") == digest(tmp_path / "p.h5")
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_verify_misses_a_codebook(clpipe, made, tmp_path, other):
+    """Where it is gone, or another has its place."""
+    shutil.copy(made, tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        del file["codebooks/w"]
+        if other:
+            file.copy("codebooks/f", file["codebooks"], "w")
+    verified = clpipe("verify", "x.h5")
+    assert verified.returncode == 1 and "/features/w: its codebook is not in the file" in verified.stdout
+    assert "/features/f: its codebook" not in verified.stdout
+
+
 @pytest.mark.deep
 def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path, program):
     """SIGKILL between the codebooks and the end; then there are further pictures, from which others
