@@ -113,6 +113,21 @@ def test_help_of_a_command(clpipe, command, arguments):
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
+def test_descriptions_of_options_begin_in_one_column(clpipe):
+    """Beside what is described where that leaves two columns, else below it."""
+    lengths = set()
+    for command in COMMANDS:
+        lines = clpipe(command, "--help").stdout.splitlines()
+        for line, below in zip(lines, lines[1:] + [""]):
+            if not re.match(r"  (-\w, |    )--\w", line):
+                continue
+            term, text = re.fullmatch(r"(.{4,6}--\S+(?: [^\s]+)?)(?:  +(\S.*))?", line).groups()
+            lengths.add(len(term))
+            assert line == f"{term:26}{text}" and len(term) <= 24 if text else len(term) > 24, line
+            assert text or re.match(" {26}\\S", below) or "|" in term, line
+    assert {24, 25} <= lengths
+
+
 def test_help_after_the_end_of_options_is_an_operand(clpipe):
     check_one_error(clpipe("info", "--", "--help"), 2, "--help")
 
