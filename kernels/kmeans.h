@@ -67,8 +67,18 @@
 #define KMEANS_PART_BLOCKS 64
 #define KMEANS_PART_STRIDE 4096
 
-/* Stands for the candidate that seed_fold chose. */
-#define KMEANS_CHOSEN 0xffffffffu
+/* What rounds of seeding on the device keep: the candidate that the last one chose (NONE: it is taken already),
+ * the seeds so far, and the groups of seed_exact that are done. Seed s has random numbers and total s modulo the
+ * batch. */
+#define KMEANS_CHOSEN     0
+#define KMEANS_SEEDS      1
+#define KMEANS_DONE       2
+#define KMEANS_SEED_STATE 3
+#define KMEANS_NONE       0xffffffffu
+#define KMEANS_SEED_BATCH 64
+
+/* Candidates that a group of seed_exact evaluates. */
+#define KMEANS_TOGETHER 8
 
 /* Commands after a search do nothing if it left rows without a label, counted in counts[unless].
  * KMEANS_ALWAYS: they run regardless. */

@@ -3,10 +3,12 @@
  *
  * -D GROUP=n      work-items of a group (1 on CPUs, where a work-item's vectors do the work)
  * -D SPAN=1|16    lanes of a panel that a work-item scores at once
+ * -D NVIDIA       the compiler takes PTX
  *
  * What are options of the filter are arguments here: these kernels see few rows, and each variant
  * takes seconds to build. */
 #include "kmeans.h"
+#include "kmeans_half.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -248,7 +250,7 @@ static double shared_distance(__local double *lanes, __global const float *x,
 
 /* The pairwise sums of TOGETHER blocks: value[c * KMEANS_BLOCK_ROWS] becomes that of block c, to
  * which EACH work-items belong. */
-#define TOGETHER 8
+#define TOGETHER KMEANS_TOGETHER
 #define EACH     (GROUP == 1 ? 1 : GROUP / TOGETHER)
 
 static void sum_blocks(__local double *value, uint lid)
@@ -328,64 +330,18 @@ static uint list_block(const struct seed_room room, uint taken, bool all, uint c
     return *room.found;
 }
 
-/* For each block of rows and each candidate, the sum of weights if that candidate were chosen:
- * weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
- * candidate is not nearer. A group per block; first_block: where in `sums` the first one is. */
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-seed_exact(__global const float *restrict x, __global const float *restrict candidates,
-           __global uint *mask, __global const double *restrict distances,
-           __global const double *restrict weights, __global double *sums, uint first_block,
-           uint count, uint stride, uint trials, uint weighted)
+/* The rows of a list that a candidate is nearer to get its distance, and the threshold that the filter's scores
+ * are compared with. */
+static void commit_block(const struct seed_room room, __global const float *x, __global const float *seed,
+                         __global const float *centre, __global double *distances,
+                         __global float *thresholds, uint first, uint total, uint stride, bool all,
+                         double scale, uint lid)
 {
-    __local double value[TOGETHER * KMEANS_BLOCK_ROWS], lanes[GROUP];
-    __local uint bits[KMEANS_BLOCK_ROWS], found, place[KMEANS_TRIALS_MAX];
-    __local ushort listed[TOGETHER * KMEANS_BLOCK_ROWS];
-    const struct seed_rows all = {x, candidates, weights, stride, weighted};
-    const struct seed_room room = {value, lanes, listed, bits, &found};
-    const uint lid = (uint)get_local_id(0);
-    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
-    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
-    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
-        bits[i] = i < rows ? mask[first + i] : 0;
-    for (uint t = lid; t < KMEANS_TRIALS_MAX; t += GROUP)
-        place[t] = t;
-    for (uint from = 0; from < trials; from += TOGETHER) {
-        evaluate_block(&all, room, distances, place, from, first, rows, lid);
-        for (uint c = lid; c < TOGETHER && from + c < trials; c += GROUP)
-            sums[(first_block + get_group_id(0)) * KMEANS_TRIALS_MAX + from + c] =
-                value[c * KMEANS_BLOCK_ROWS];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (uint i = lid; i < rows; i += GROUP)
-        mask[first + i] = bits[i];
-}
-
-/* Takes a candidate, `trial` or KMEANS_CHOSEN: *chosen. Rows that it is nearer to (all rows, if
- * all) get its distance, and the threshold that the filter's scores are compared with. A group per
- * block. */
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-seed_commit(__global const float *restrict x, __global const float *restrict candidates,
-            __global const uint *restrict mask, __global const float *restrict centre,
-            __global const uint *restrict chosen, __global double *distances,
-            __global float *thresholds, uint count, uint stride, uint trial, uint all, double scale)
-{
-    __local double lanes[GROUP];
-    __local uint bits[KMEANS_BLOCK_ROWS], found;
-    __local ushort listed[KMEANS_BLOCK_ROWS];
-    const struct seed_room room = {0, lanes, listed, bits, &found};
-    const uint lid = (uint)get_local_id(0);
-    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
-    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
-    const uint taken = trial == KMEANS_CHOSEN ? *chosen : trial;
-    for (uint i = lid; i < rows && !all; i += GROUP)
-        bits[i] = mask[first + i];
-    const uint total = list_block(room, taken, all, rows, lid);
     for (uint from = 0; from < total; from += AT_ONCE) {
-        const uint at = from + lid * AT_ONCE / GROUP, i = first + listed[min(at, total - 1)];
+        const uint at = from + lid * AT_ONCE / GROUP, i = first + room.listed[min(at, total - 1)];
         __global const float *row = x + (size_t)i * stride;
-        const double distance =
-            shared_distance(lanes, row, candidates + (size_t)taken * stride, stride, lid);
-        const double length = shared_distance(lanes, row, centre, stride, lid);
+        const double distance = shared_distance(room.lanes, row, seed, stride, lid);
+        const double length = shared_distance(room.lanes, row, centre, stride, lid);
         if (at < total && LANE_OF(lid) == 0 && (all || distance < distances[i])) {
             distances[i] = distance;
             thresholds[i] = convert_float_rtp(
@@ -394,23 +350,49 @@ seed_commit(__global const float *restrict x, __global const float *restrict can
     }
 }
 
+/* Takes candidate `trial`: rows that it is nearer to (all rows, if all) get its distance and threshold. A group
+ * per block. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_commit(__global const float *restrict x, __global const float *restrict candidates,
+            __global const uint *restrict mask, __global const float *restrict centre,
+            __global double *distances, __global float *thresholds, uint count, uint stride,
+            uint trial, uint all, double scale)
+{
+    __local double lanes[GROUP];
+    __local uint bits[KMEANS_BLOCK_ROWS], found;
+    __local ushort listed[KMEANS_BLOCK_ROWS];
+    const struct seed_room room = {0, lanes, listed, bits, &found};
+    const uint lid = (uint)get_local_id(0);
+    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+    for (uint i = lid; i < rows && !all; i += GROUP)
+        bits[i] = mask[first + i];
+    const uint total = list_block(room, trial, all, rows, lid);
+    commit_block(room, x, candidates + (size_t)trial * stride, centre, distances, thresholds, first,
+                 total, stride, all, scale, lid);
+}
+
 #if GROUP > 1
-/* The sums of blocks that a work-item of seed_fold loads ahead. */
+/* What a work-item has written is visible to others that see a later atomic operation of its group. */
+#ifdef NVIDIA
+#define PUBLISH() __asm__ volatile("membar.gl;" ::: "memory")
+#else
+#define PUBLISH() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+/* The sums of blocks that a work-item loads ahead. */
 #define AHEAD 8
 
-/* One group: adds the blocks' sums in order, `upto` being the running ones, and chooses the
- * candidate that leaves the least, ties to the first, as centroid `seed`. totals[round]: what it
- * leaves. */
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-seed_fold(__global const double *restrict sums, __global double *restrict upto,
-          __global const float *restrict candidates, __global float *restrict centroids,
-          __global uint *chosen, __global double *totals, uint blocks, uint stride, uint trials,
-          uint seed, uint round)
+/* One group: adds the blocks' sums in order, `upto` being the running ones, and chooses the candidate that
+ * leaves the least, ties to the first, as the next centroid. totals: what it leaves. part: GROUP * AHEAD. */
+static void fold_blocks(__local double *part, __local double *left, __local uint *best,
+                        __global const double *sums, __global double *upto,
+                        __global const float *candidates, __global float *centroids,
+                        __global uint *state, __global double *totals, uint blocks, uint stride,
+                        uint trials, uint lid)
 {
-    __local double part[GROUP * AHEAD], left[KMEANS_TRIALS_MAX];
-    __local uint best;
-    const uint lid = (uint)get_local_id(0);
     const size_t all = (size_t)blocks * KMEANS_TRIALS_MAX;
+    const uint seed = state[KMEANS_SEEDS];
     const bool used = lid % KMEANS_TRIALS_MAX < trials;
     double next[AHEAD], total = 0.0;
 #pragma unroll
@@ -445,17 +427,73 @@ seed_fold(__global const double *restrict sums, __global double *restrict upto,
         left[lid] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0) {
-        best = 0;
+        *best = 0;
         for (uint t = 1; t < trials; t++)
-            best = left[t] < left[best] ? t : best;
-        *chosen = best;
-        totals[round] = left[best];
+            *best = left[t] < left[*best] ? t : *best;
+        state[KMEANS_CHOSEN] = *best;
+        state[KMEANS_SEEDS] = seed + 1;
+        state[KMEANS_DONE] = 0;
+        totals[seed % KMEANS_SEED_BATCH] = left[*best];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint j = lid; j < stride; j += GROUP)
-        centroids[(size_t)seed * stride + j] = candidates[(size_t)best * stride + j];
+        centroids[(size_t)seed * stride + j] = candidates[(size_t)*best * stride + j];
+}
+#endif
+
+/* For each block of rows and each candidate, the sum of weights if that candidate were chosen:
+ * weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
+ * candidate is not nearer. A group per block and KMEANS_TOGETHER candidates; first_block: where in
+ * `sums` the first block is.
+ *
+ * groups: 0, or how many all launches of this round have (one for each tile): the last one to end folds the sums
+ * of all blocks (fold_blocks). */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_exact(__global const float *x, __global const float *candidates, __global uint *mask,
+           __global const double *distances, __global const double *weights, __global double *sums,
+           __global double *upto, __global float *centroids, __global uint *state,
+           __global double *totals, uint first_block, uint count, uint stride, uint trials,
+           uint weighted, uint groups, uint blocks)
+{
+    __local double value[TOGETHER * KMEANS_BLOCK_ROWS], lanes[GROUP];
+    __local uint bits[KMEANS_BLOCK_ROWS], found, place[KMEANS_TRIALS_MAX];
+    __local ushort listed[TOGETHER * KMEANS_BLOCK_ROWS];
+    const struct seed_rows all = {x, candidates, weights, stride, weighted};
+    const struct seed_room room = {value, lanes, listed, bits, &found};
+    const uint lid = (uint)get_local_id(0), passes = (trials + TOGETHER - 1) / TOGETHER;
+    const uint block = (uint)get_group_id(0) / passes;
+    const uint from = (uint)get_group_id(0) % passes * TOGETHER, own = 0xffu << from;
+    const uint first = block * KMEANS_BLOCK_ROWS;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
+        bits[i] = i < rows ? mask[first + i] & own : 0;
+    for (uint t = lid; t < KMEANS_TRIALS_MAX; t += GROUP)
+        place[t] = t;
+    evaluate_block(&all, room, distances, place, from, first, rows, lid);
+    for (uint c = lid; c < TOGETHER && from + c < trials; c += GROUP)
+        sums[(first_block + block) * KMEANS_TRIALS_MAX + from + c] = value[c * KMEANS_BLOCK_ROWS];
+    /* Other groups clear the bits of other candidates. */
+    for (uint i = lid; i < rows; i += GROUP)
+        if ((mask[first + i] & own) != bits[i])
+            atomic_and(mask + first + i, ~own | bits[i]);
+#if GROUP > 1
+    __local double left[KMEANS_TRIALS_MAX];
+    __local uint best;
+    if (groups == 0)
+        return;
+    PUBLISH();
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (lid == 0)
+        found = atomic_inc(state + KMEANS_DONE) + 1;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    PUBLISH();
+    if (found == groups)
+        fold_blocks(value, left, &best, sums, upto, candidates, centroids, state, totals, blocks,
+                    stride, trials, lid);
+#endif
 }
 
+#if GROUP > 1
 /* The first of `blocks` blocks up to which the sum exceeds the target; if rounding left none, the last one that
  * adds anything. below: blocks that do not exceed it; each: values from one block to the next. */
 static uint block_of_target(__global const double *reached, uint below, uint blocks, uint each)
@@ -466,67 +504,127 @@ static uint block_of_target(__global const double *reached, uint below, uint blo
     return block;
 }
 
+/* Values that row_of_target has in flight. */
+#define AT_A_TIME 16
+
 /* The row of a block, whose weighted distances are given, with which the sum exceeds the target. */
 static uint row_of_target(__local const double *value, double sum, double target, uint rows)
 {
     uint drawn = 0;
-    for (uint i = 0; i < rows; i++) {
-        sum += value[i];
-        drawn = value[i] > 0.0 ? i : drawn;
-        if (value[i] > 0.0 && sum > target)
-            break;
+    bool reached = false;
+    for (uint from = 0; from < rows && !reached; from += AT_A_TIME) {
+        double each[AT_A_TIME];
+#pragma unroll
+        for (uint e = 0; e < AT_A_TIME; e++)
+            each[e] = from + e < rows ? value[from + e] : 0.0;
+#pragma unroll
+        for (uint e = 0; e < AT_A_TIME; e++) {
+            sum += each[e];
+            drawn = each[e] > 0.0 && !reached ? from + e : drawn;
+            reached = reached || (each[e] > 0.0 && sum > target);
+        }
     }
     return drawn;
 }
 
-/* A group per candidate: draws it with probability proportional to weighted distance, if it lies in
- * this tile, whose first block is given; squares: of the candidate's length, less the centre.
- * random: KMEANS_TRIALS_MAX for each round, in [0, 1). */
+/* Between two rounds: rows get the distance to the centroid that the last one chose, a group per block of the
+ * tile, and the candidates of the next are drawn, each with probability proportional to weighted distance, if
+ * they lie in the tile, and laid out (lane_start), by the first `trials` groups. first_block: the tile's first;
+ * blocks: of all tiles; random: KMEANS_TRIALS_MAX for each round, in [0, 1).
+ *
+ * A group that draws needs the distances of a block that another one writes: of the rows that the chosen
+ * candidate is nearer to, which alone have its bit, it computes them itself. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-seed_draw(__global const float *restrict x, __global const double *restrict upto,
-          __global const uint *restrict chosen, __global const double *restrict random,
-          __global const double *restrict distances, __global const double *restrict weights,
-          __global const float *restrict centre, __global float *restrict candidates,
-          __global double *restrict squares, uint blocks, uint first_block, uint count, uint stride,
-          uint weighted, uint round)
+seed_take(__global const float *restrict x, __global const float *restrict centroids,
+          __global const uint *restrict mask, __global const float *restrict centre,
+          __global const uint *restrict state, __global const double *restrict upto,
+          __global const double *restrict random, __global const double *weights,
+          __global double *distances, __global float *thresholds, __global float *candidates,
+          __global half *rounded, __global float2 *starts, uint blocks, uint first_block,
+          uint count, uint stride, uint columns, uint trials, uint weighted, double scale,
+          struct kmeans_half_terms terms)
 {
-    __local double value[TOGETHER * KMEANS_BLOCK_ROWS];
-    __local uint below, drawn;
+    __local double value[KMEANS_BLOCK_ROWS], lanes[GROUP];
+    __local uint bits[KMEANS_BLOCK_ROWS], found, drawn;
+    __local ushort listed[KMEANS_BLOCK_ROWS];
+    const struct seed_room room = {value, lanes, listed, bits, &found};
     const uint lid = (uint)get_local_id(0), trial = (uint)get_group_id(0);
-    __global const double *reached = upto + *chosen;
-    const double target = random[round * KMEANS_TRIALS_MAX + trial] *
-                          reached[(size_t)(blocks - 1) * KMEANS_TRIALS_MAX];
-    uint mine = 0;
-    if (lid == 0)
-        below = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint b = lid; b < blocks; b += GROUP)
-        mine += !(reached[(size_t)b * KMEANS_TRIALS_MAX] > target);
-    atomic_add(&below, mine);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint block = block_of_target(reached, below, blocks, KMEANS_TRIALS_MAX);
-    const size_t first = ((size_t)block - first_block) * KMEANS_BLOCK_ROWS;
-    const uint rows =
-        block < first_block || first >= count ? 0 : min(count - (uint)first, (uint)KMEANS_BLOCK_ROWS);
+    const uint seeds = state[KMEANS_SEEDS], chosen = state[KMEANS_CHOSEN];
+    const bool draws = trial < trials, none = chosen == KMEANS_NONE;
+    __global const double *reached = upto + (none ? 0 : chosen);
+    __global const float *seed = centroids + (size_t)(seeds - 1) * stride;
+    uint block = trial - trials;
+    double target = 0.0;
+    if (draws) {
+        uint below = 0;
+        target = random[seeds % KMEANS_SEED_BATCH * KMEANS_TRIALS_MAX + trial] *
+                 reached[(size_t)(blocks - 1) * KMEANS_TRIALS_MAX];
+        if (lid == 0)
+            found = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint b = lid; b < blocks; b += GROUP)
+            below += !(reached[(size_t)b * KMEANS_TRIALS_MAX] > target);
+        atomic_add(&found, below);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        block = block_of_target(reached, found, blocks, KMEANS_TRIALS_MAX);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (block < first_block || ((size_t)block - first_block) * KMEANS_BLOCK_ROWS >= count)
+            return;
+        block -= first_block;
+    }
+    const uint first = block * KMEANS_BLOCK_ROWS, taken = none ? 0 : chosen;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
     for (uint i = lid; i < rows; i += GROUP)
-        value[i] = weighted ? distances[first + i] * weights[first + i] : distances[first + i];
+        bits[i] = none ? 0 : mask[first + i];
+    const uint total = list_block(room, taken, false, rows, lid);
+    if (!draws) {
+        commit_block(room, x, seed, centre, distances, thresholds, first, total, stride, true, scale,
+                     lid);
+        return;
+    }
+    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
+        if (i < rows && !(bits[i] >> taken & 1))
+            value[i] = distances[first + i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lid == 0)
+    for (uint from = 0; from < total; from += AT_ONCE) {
+        const uint at = from + lid * AT_ONCE / GROUP, i = listed[min(at, total - 1)];
+        const double distance =
+            shared_distance(lanes, x + (size_t)(first + i) * stride, seed, stride, lid);
+        if (at < total && LANE_OF(lid) == 0)
+            value[i] = distance;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < rows && weighted; i += GROUP)
+        value[i] *= weights[first + i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        block += first_block;
         drawn = row_of_target(
             value, block > 0 ? reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX] : 0.0, target, rows);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
+    __global const float *row = x + (size_t)(first + drawn) * stride;
     double square = 0.0;
-    for (uint j = lid; j < stride && rows > 0; j += GROUP) {
-        const float now = x[(first + drawn) * stride + j];
-        const double shifted = (double)now - (double)centre[j];
-        candidates[(size_t)trial * stride + j] = now;
+    for (uint j = lid; j < stride; j += GROUP) {
+        const double shifted = (double)row[j] - (double)centre[j];
+        candidates[(size_t)trial * stride + j] = row[j];
         square += shifted * shifted;
     }
-    for (uint i = lid; i < TOGETHER * KMEANS_BLOCK_ROWS; i += GROUP)
-        value[i] = i == lid ? square : 0.0;
-    sum_blocks(value, lid);
-    if (lid == 0 && rows > 0)
-        squares[trial] = value[0];
+    float8 sum = (float8)(0.0f), lost = (float8)(0.0f);
+    for (uint j = lid * 8; j < columns; j += GROUP * 8)
+        round_values(scaled_values(row, centre, stride, j, terms.scale, terms.scale_again),
+                     rounded + (size_t)trial * columns + j, &sum, &lost);
+    lanes[lid] = square;
+    value[lid] = sum_of(lost);
+    for (uint reach = GROUP / 2; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lid < reach) {
+            lanes[lid] += lanes[lid + reach];
+            value[lid] += value[lid + reach];
+        }
+    }
+    if (lid == 0)
+        starts[trial] = lane_start(lanes[0], (float)value[0], terms, 0, 0);
 }
 
 /* Rows that KMEANS_LANES work-items score at a time, and how many a group does. */

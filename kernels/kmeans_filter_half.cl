@@ -22,7 +22,7 @@
  *
  * -D KEEP=n   rows have n blocks of columns and stay in registers; 0: they do not fit
  * -D PLAIN    the same searches with a work-item per row, for tests without tensor cores */
-#include "kmeans_bounds.h"
+#include "kmeans_half.h"
 #include "kmeans_lanes.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -54,31 +54,6 @@
 
 /* --- rounding -------------------------------------------------------------------------------- */
 
-/* Values less the centre, scaled into (-1, 1) by two powers of two. Rows are zero-padded to a
- * multiple of 16 columns, float16 rows to one of DEPTH. */
-static float8 scaled_values(__global const float *row, __global const float *centre, uint stride,
-                            uint j, float scale, float scale_again)
-{
-    return j < stride ? (vload8(0, row + j) - vload8(0, centre + j)) * scale * scale_again
-                      : (float8)(0.0f);
-}
-
-/* The squares of a value and of what rounding takes from it (exactly a float32) are added to `sum`
- * and `lost`; `rounded` gets the float16 values. */
-static void round_values(float8 value, __global half *rounded, float8 *sum, float8 *lost)
-{
-    vstore_half8_rte(value, 0, rounded);
-    const float8 rest = value - vload_half8(0, rounded);
-    *sum = fma(value, value, *sum);
-    *lost = fma(rest, rest, *lost);
-}
-
-static float sum_of(float8 values)
-{
-    const float4 half_sum = values.lo + values.hi;
-    return half_sum.x + half_sum.y + half_sum.z + half_sum.w;
-}
-
 /* Rounds a tile's rows and computes their norms as row_norms (kmeans_rows.cl) does, and their
  * reaches, which slopes are multiplied by: norm_share of the norm plus rest_share of the length that
  * rounding took. KMEANS_HALF_SHARES work-items per row. */
@@ -109,22 +84,15 @@ round_rows(__global const float *restrict x, __global const float *restrict cent
 
 /* Lays out centroids in panels, a work-group per lane. Lane l gets centroid ids[l] if use_ids, else
  * l; at most `used` lanes have one, the other lanes and those of id -1 have none.
- * squares[c * square_step + square_from] times square_scale is the squared length of centroid c less
- * the centre.
- *
- * lanes: for each lane the start of its sum (the square less the offset) and the slope, both
- * divided by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's,
- * per centroid, as docs/clustering.md derives them: sums of the given terms, which are the same for
- * all centroids, times the centroid's square and its length, or what rounding took from it divided
- * by `rest_least`, if that is more. */
+ * squares[c * square_step + square_from] times terms.square_scale is the squared length of centroid c
+ * less the centre. lanes: see lane_start. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_HALF_LANE_ITEMS, 1, 1))) void
 lay_out(__global const float *restrict x, __global const float *restrict centre,
         __global const double *restrict squares, __global const int *restrict ids,
         __global half *restrict out, __global float2 *restrict lanes,
         __global float *restrict slopes, __global float *restrict offsets, uint used, uint stride,
-        uint columns, uint use_ids, uint square_step, uint square_from, float scale,
-        float scale_again, float growth, float tiny, double square_scale, double unit,
-        double slope_length, double rest_least, double offset_plain, double offset_square)
+        uint columns, uint use_ids, uint square_step, uint square_from,
+        struct kmeans_half_terms terms)
 {
     __local float parts[KMEANS_HALF_LANE_ITEMS];
     const uint lid = (uint)get_local_id(0), lane = (uint)get_group_id(0);
@@ -132,8 +100,8 @@ lay_out(__global const float *restrict x, __global const float *restrict centre,
     float8 sum = (float8)(0.0f), lost = (float8)(0.0f);
     for (uint j = lid * 8; j < columns; j += KMEANS_HALF_LANE_ITEMS * 8)
         round_values(id < 0 ? (float8)(0.0f)
-                            : scaled_values(x + (size_t)id * stride, centre, stride, j, scale,
-                                            scale_again),
+                            : scaled_values(x + (size_t)id * stride, centre, stride, j, terms.scale,
+                                            terms.scale_again),
                      out + (size_t)lane * columns + j, &sum, &lost);
     parts[lid] = sum_of(lost);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -146,13 +114,8 @@ lay_out(__global const float *restrict x, __global const float *restrict centre,
     float total = 0.0f;
     for (uint i = 0; i < KMEANS_HALF_LANE_ITEMS; i++)
         total += parts[i];
-    const double square = squares[(size_t)id * square_step + square_from] * square_scale;
-    const double rest = length_bound(total, growth, tiny) / rest_least;
-    const double slope = convert_float_rtp(slope_length * fmax(sqrt(square), rest));
-    const double offset = convert_float_rtp(offset_plain + offset_square * square);
-    lanes[lane] = (float2)((float)((square - offset) / unit), (float)(slope / unit));
-    slopes[id] = (float)slope;
-    offsets[id] = (float)offset;
+    lanes[lane] = lane_start(squares[(size_t)id * square_step + square_from], total, terms,
+                             slopes + id, offsets + id);
 }
 
 /* --- scores ---------------------------------------------------------------------------------- */

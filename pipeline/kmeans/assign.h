@@ -10,6 +10,7 @@
 #include "kmeans/counters.h"
 #include "kmeans/exact.h"
 #include "kmeans/prune.h"
+#include "kmeans_half.h"
 
 #define ASSIGNERS 2
 
@@ -116,11 +117,24 @@ enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows
  * thresholds as those of the float32 filter do. float16_usable: whether they can be, once
  * filter_set_candidates was called. */
 bool float16_usable(const struct assign *assign);
-/* Takes filter->candidates, the first `count`. squares: their squared lengths, less the centre. */
-enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
-                                   struct error *err);
-/* Sets bit i of a row's mask if candidate i may be nearer than its threshold. */
-enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
-                                      cl_mem mask, struct error *err);
+/* Where a kernel lays out candidates (lane_start of kmeans_half.h), of which there are none yet. */
+struct float16_candidates {
+    cl_mem values, starts; /* KMEANS_TRIALS_MAX x columns float16; (start, slope) of each */
+    cl_uint columns;
+    struct kmeans_half_terms terms;
+};
+enum status float16_open_candidates(struct float16_candidates *out, struct assign *assign,
+                                    struct error *err);
+/* A kernel with its arguments. */
+struct seed_launch {
+    const char *tag;
+    cl_kernel kernel;
+    uint64_t items;
+    size_t group;
+};
+/* A launch that sets bit i of a row's mask if candidate i may be nearer than its threshold. */
+enum status float16_open_filter(struct seed_launch *out, struct lane_held **held,
+                                struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                cl_mem mask, struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
  * Scores mean the same as in filter.h, with larger bounds. Names follow docs/clustering.md. */
 #include "kmeans.h"
 #include "kmeans/assign.h"
+#include "kmeans_half.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ struct tensor {
     struct lane_held *held;
     enum layout layout;
     uint32_t columns;
-    cl_kernel round, layout_kernel, search, list, settle, decide, seed;
+    cl_program program;
+    cl_kernel round, layout_kernel, search, list, settle, decide;
     struct half_panels all, some, trial; /* trial: candidates of seeding */
     cl_mem squares;                      /* k: of the centroids */
     cl_mem slope, offset;                /* k */
@@ -127,16 +129,15 @@ static enum status open_kernels(struct tensor *tensor, struct error *err)
     snprintf(options, sizeof options, "-DKEEP=%u%s", keep(tensor->columns),
              tensor->filter->lane->plain_tensor ? " -DPLAIN" : "");
     struct lane *lane = tensor->filter->lane;
-    cl_program program;
-    if (lane_program(&program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
+    if (lane_program(&tensor->program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
         return err->status;
+    const cl_program program = tensor->program;
     const struct lane_wanted kernels[] = {KERNEL(tensor->round, program, "round_rows"),
                                           KERNEL(tensor->layout_kernel, program, "lay_out"),
                                           KERNEL(tensor->search, program, "assign_half"),
                                           KERNEL(tensor->list, program, "list_half"),
                                           KERNEL(tensor->settle, program, "settle_rows"),
-                                          KERNEL(tensor->decide, program, "decide_rows"),
-                                          KERNEL(tensor->seed, program, "seed_half")};
+                                          KERNEL(tensor->decide, program, "decide_rows")};
     return lane_hold(&tensor->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
 }
 
@@ -203,26 +204,10 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-/* docs/clustering.md: reach and slope as linear combinations of lengths, the offset of a square. */
-struct half_bound {
-    cl_float norm_share, rest_share;
-    cl_double slope_length, rest_least, offset_plain, offset_square;
-};
-
-static struct half_bound bound(const struct tensor *tensor)
+/* Rounding error of a sum, and what keeps the float32 steps of a bound above it. */
+static double gamma_of(const struct tensor *tensor)
 {
-    const struct filter *filter = tensor->filter;
-    const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
-    const double gamma = (tensor->columns + 64) * U_TENSOR;
-    const double kappa = canonical_error(filter->data->stride);
-    const double margin = MARGIN / (1 - gamma - U_SCORE);
-    return (struct half_bound){
-        .norm_share = float_up(REST_LEAST * 1.001 + 2 * U_CENTRE + gamma * 1.01 + U_SCORE),
-        .rest_share = float_up(1.001 + gamma * 1.01),
-        .slope_length = margin * 2 * rho,
-        .rest_least = REST_LEAST,
-        .offset_plain = margin * 0x1p-100,
-        .offset_square = margin * (gamma + U_SCORE + 4 * kappa)};
+    return (tensor->columns + 64) * U_TENSOR;
 }
 
 /* Two powers of two that multiply to 2^exponent. */
@@ -238,6 +223,28 @@ static double score_unit(const struct filter *filter)
     return ldexp(2.0, filter->row_exponent - filter->exponent);
 }
 
+/* docs/clustering.md: slope as a linear combination of lengths, the offset of a square. */
+static struct kmeans_half_terms terms_of(const struct tensor *tensor)
+{
+    const struct filter *filter = tensor->filter;
+    const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
+    const double gamma = gamma_of(tensor), margin = MARGIN / (1 - gamma - U_SCORE);
+    const double kappa = canonical_error(filter->data->stride);
+    struct kmeans_half_terms terms = {.square_scale = ldexp(1.0, -2 * filter->exponent),
+                                      .unit = score_unit(filter),
+                                      .slope_length = margin * 2 * rho,
+                                      .rest_least = REST_LEAST,
+                                      .offset_plain = margin * 0x1p-100,
+                                      .offset_square = margin * (gamma + U_SCORE + 4 * kappa),
+                                      .growth = filter->growth,
+                                      .tiny = filter->tiny};
+    cl_float scale[2];
+    split_scale(scale, -filter->exponent);
+    terms.scale = -scale[0];
+    terms.scale_again = scale[1];
+    return terms;
+}
+
 /* Lays out `used` of the given rows: the first ones, or those in panels->ids. squares: as lay_out
  * (kmeans_filter_half.cl) takes them, from struct centroid_move if moves. */
 static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem rows,
@@ -249,20 +256,12 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
         return STATUS_OK;
     const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
     const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
-    const cl_double square_scale = ldexp(1.0, -2 * filter->exponent), unit = score_unit(filter);
-    const struct half_bound terms = bound(tensor);
-    cl_float scale[2];
-    split_scale(scale, -filter->exponent);
-    scale[0] = -scale[0];
+    const struct kmeans_half_terms terms = terms_of(tensor);
     if (ocl_args(tensor->layout_kernel, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
                  OCL_ARG(squares), OCL_ARG(panels->ids), OCL_ARG(panels->values),
                  OCL_ARG(panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
                  OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids),
-                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
-                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(square_scale),
-                 OCL_ARG(unit), OCL_ARG(terms.slope_length), OCL_ARG(terms.rest_least),
-                 OCL_ARG(terms.offset_plain), OCL_ARG(terms.offset_square),
-                 OCL_ARGS_END) != STATUS_OK)
+                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(terms), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return lane_launch(filter->lane, "round centroids", tensor->layout_kernel,
                        (uint64_t)panels->count * KMEANS_HALF_PANEL * KMEANS_HALF_LANE_ITEMS,
@@ -333,7 +332,10 @@ static enum status round_rows(struct tensor *tensor, struct tile *tile, struct e
     const cl_uint stride = filter->data->stride;
     if (tile->has_float16)
         return STATUS_OK;
-    const struct half_bound terms = bound(tensor);
+    const double gamma = gamma_of(tensor);
+    const cl_float norm_share =
+        float_up(REST_LEAST * 1.001 + 2 * U_CENTRE + gamma * 1.01 + U_SCORE);
+    const cl_float rest_share = float_up(1.001 + gamma * 1.01);
     cl_float scale[2];
     split_scale(scale, -filter->row_exponent);
     enum status status =
@@ -341,7 +343,7 @@ static enum status round_rows(struct tensor *tensor, struct tile *tile, struct e
                  OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
                  OCL_ARG(tile->rows), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(scale[0]),
                  OCL_ARG(scale[1]), OCL_ARG(filter->growth), OCL_ARG(filter->tiny),
-                 OCL_ARG(terms.norm_share), OCL_ARG(terms.rest_share), OCL_ARGS_END);
+                 OCL_ARG(norm_share), OCL_ARG(rest_share), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "round rows", tensor->round,
                              (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
@@ -515,28 +517,44 @@ bool float16_usable(const struct assign *assign)
     return assign->states[0] && usable(assign->states[0]);
 }
 
-enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
-                                   struct error *err)
+enum status float16_open_candidates(struct float16_candidates *out, struct assign *assign,
+                                    struct error *err)
 {
     struct tensor *tensor = assign->states[0];
-    return lay_out(tensor, &tensor->trial, assign->filter->candidates, squares, false, count, false,
-                   err);
+    struct lane *lane = assign->lane;
+    cl_float starts[KMEANS_TRIALS_MAX][2];
+    *out = (struct float16_candidates){tensor->trial.values, tensor->trial.starts, tensor->columns,
+                                       terms_of(tensor)};
+    for (uint32_t i = 0; i < KMEANS_TRIALS_MAX; i++) {
+        starts[i][0] = KMEANS_HALF_FAR;
+        starts[i][1] = 0;
+    }
+    if (ocl_enqueue_fill(lane->compute, "no candidates", out->values, 0, 0,
+                         (size_t)KMEANS_TRIALS_MAX * out->columns * 2, OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
+    return lane_write(lane, "no candidates", out->starts, 0, sizeof starts, starts, err);
 }
 
-enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
-                                      cl_mem mask, struct error *err)
+enum status float16_open_filter(struct seed_launch *out, struct lane_held **held,
+                                struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                cl_mem mask, struct error *err)
 {
     struct tensor *tensor = assign->states[0];
     const cl_float unit = (cl_float)score_unit(assign->filter);
     const cl_uint blocks = tensor->columns / KMEANS_HALF_COLUMNS;
     const cl_uint shares = blocks >= 8 ? 4 : blocks >= 4 ? 2 : 1;
-    if (round_rows(tensor, tile, err) != STATUS_OK)
+    const struct lane_wanted wanted = KERNEL(out->kernel, tensor->program, "seed_half");
+    out->tag = "seed filter";
+    out->items = (uint64_t)tile->rows * shares;
+    out->group = KMEANS_HALF_ITEMS;
+    if (round_rows(tensor, tile, err) != STATUS_OK ||
+        lane_hold(held, assign->lane, &wanted, 1, "seeding", err) != STATUS_OK)
         return err->status;
-    return LANE_RUN(assign->lane, "seed filter", tensor->seed, (uint64_t)tile->rows * shares,
-                    KMEANS_HALF_ITEMS, err, OCL_ARG(tile->float16), OCL_ARG(tensor->trial.values),
+    return ocl_args(out->kernel, err, OCL_ARG(tile->float16), OCL_ARG(tensor->trial.values),
                     OCL_ARG(tensor->trial.starts), OCL_ARG(tile->reaches), OCL_ARG(thresholds),
                     OCL_ARG(mask), OCL_ARG(tile->rows), OCL_ARG(tensor->columns), OCL_ARG(shares),
-                    OCL_ARG(unit));
+                    OCL_ARG(unit), OCL_ARGS_END);
 }
 
 const struct assigner assigner_float16 = {

@@ -34,8 +34,8 @@ static enum status open_device(struct exact **out, struct filter *filter, struct
         return error_memory(err, sizeof *device, "distances");
     device->exact =
         (struct exact){.ops = &exact_device, .filter = filter, .data = filter->data, .lane = lane};
-    snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u", lane->tiled ? filter->width : 1,
-             lane->tiled ? 1 : 16);
+    snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u%s", lane->tiled ? filter->width : 1,
+             lane->tiled ? 1 : 16, lane->device->nvidia ? " -DNVIDIA" : "");
     if (lane_program(&device->exact.program, lane, "kmeans_exact", options, err) != STATUS_OK)
         goto out;
     const cl_program program = device->exact.program;

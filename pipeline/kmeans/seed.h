@@ -52,6 +52,9 @@ void seed_random(double *random, const struct seed_draws *draws, uint32_t seed);
 /* The state of a checkpoint after `seeds` of them; NULL: none is kept. */
 void seed_save(struct checkpoint *checkpoint, uint32_t seeds);
 
+/* Work-groups of seed_exact. */
+uint32_t seed_groups(uint32_t rows, uint32_t trials);
+
 /* Chooses the seeds that are left, all on the device: the host waits once for many of them. Needs
  * the only rank, resident rows and float16_usable. blocks: of rows; upto: what remains in each and
  * all earlier ones. */

@@ -1,12 +1,18 @@
-/* seed_device.c: rounds of greedy k-means++ that do not leave the device: draw, filter in float16,
- * distances of the rows that are left, sums in order, choice. The host waits once in BATCH. */
+/* seed_device.c: rounds of greedy k-means++ that do not leave the device. Each has three launches for a tile:
+ *
+ *   seed_take    rows get their distance to the last seed, and the candidates are drawn and laid out
+ *   seed_half    the rows that may be nearer to a candidate, in float16
+ *   seed_exact   their distances, sums in order, and, by the last work-group, the choice
+ *
+ * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. */
 #include "kmeans/seed.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds that are enqueued before the host waits, which is when it can stop. */
-#define BATCH 32
+#define BATCH KMEANS_SEED_BATCH /* after one the host can stop */
+
+enum step { TAKE, FILTER, EXACT, STEPS };
 
 struct rounds {
     struct shard *shard;
@@ -16,116 +22,98 @@ struct rounds {
     struct lane_held *held;
     const struct seed_tile *tiles;
     const struct seed_draws *draws;
-    cl_kernel exact, commit, fold, draw;
-    cl_mem random;     /* of a batch, KMEANS_TRIALS_MAX each round */
-    cl_mem squares;    /* per candidate: its squared length, less the centre */
+    struct seed_launch *launches; /* STEPS x tiles */
+    struct float16_candidates candidates;
+    cl_mem random;     /* KMEANS_TRIALS_MAX for each round of a batch */
     cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain, and in all up to there */
-    cl_mem chosen;     /* the candidate taken last */
+    cl_mem state;      /* KMEANS_SEED_STATE values */
     cl_mem totals;     /* per round of a batch: what remains after it */
     double *host_random, *host_totals;
-    cl_uint blocks;
+    cl_uint blocks, groups; /* groups: of a round's launches of seed_exact */
 };
+
+static struct seed_launch *launch_of(const struct rounds *rounds, enum step step, uint32_t tile)
+{
+    return &rounds->launches[step * rounds->data->tile_count + tile];
+}
+
+static enum status open_launches(struct rounds *rounds, uint32_t i, struct error *err)
+{
+    struct assign *assign = &rounds->shard->assign;
+    const struct filter *filter = rounds->filter;
+    const struct seed_tile *own = &rounds->tiles[i];
+    struct tile *tile = &rounds->data->tiles[i];
+    const struct float16_candidates *candidates = &rounds->candidates;
+    const cl_uint first_block = (cl_uint)(tile->offset / KMEANS_BLOCK_ROWS), rows = tile->rows;
+    const cl_uint stride = rounds->data->stride, trials = rounds->draws->trials;
+    const cl_uint weighted = own->weights ? 1 : 0;
+    const cl_mem weights = own->weights ? own->weights : own->distances;
+    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
+    const size_t group = filter->width;
+    struct seed_launch *take = launch_of(rounds, TAKE, i), *exact = launch_of(rounds, EXACT, i);
+    const struct lane_wanted wanted[] = {
+        KERNEL(take->kernel, assign->exact->program, "seed_take"),
+        KERNEL(exact->kernel, assign->exact->program, "seed_exact")};
+    if (float16_open_filter(launch_of(rounds, FILTER, i), &rounds->held, assign, tile,
+                            own->thresholds, own->mask, err) != STATUS_OK ||
+        lane_hold(&rounds->held, rounds->lane, wanted, COUNT_OF(wanted), "seeding", err) !=
+            STATUS_OK)
+        return err->status;
+    take->tag = "seed take";
+    take->items = (trials + seed_groups(rows, 1)) * group;
+    exact->tag = "seed exact";
+    exact->items = seed_groups(rows, trials) * group;
+    take->group = exact->group = group;
+    if (ocl_args(take->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->state),
+                 OCL_ARG(rounds->upto), OCL_ARG(rounds->random), OCL_ARG(weights),
+                 OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
+                 OCL_ARG(candidates->values), OCL_ARG(candidates->starts), OCL_ARG(rounds->blocks),
+                 OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(candidates->columns),
+                 OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(scale), OCL_ARG(candidates->terms),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return ocl_args(exact->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->candidates),
+                    OCL_ARG(own->mask), OCL_ARG(own->distances), OCL_ARG(weights),
+                    OCL_ARG(rounds->sums), OCL_ARG(rounds->upto), OCL_ARG(filter->centroids),
+                    OCL_ARG(rounds->state), OCL_ARG(rounds->totals), OCL_ARG(first_block),
+                    OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted),
+                    OCL_ARG(rounds->groups), OCL_ARG(rounds->blocks), OCL_ARGS_END);
+}
 
 static enum status open_rounds(struct rounds *rounds, const double *upto, struct error *err)
 {
     struct lane *lane = rounds->lane;
-    const cl_program program = rounds->shard->assign.exact->program;
+    const struct data *data = rounds->data;
     const size_t all = (size_t)rounds->blocks * KMEANS_TRIALS_MAX;
     const size_t random = BATCH * KMEANS_TRIALS_MAX;
-    const cl_uint first = 0;
+    const cl_uint state[KMEANS_SEED_STATE] = {
+        [KMEANS_CHOSEN] = KMEANS_NONE, [KMEANS_SEEDS] = rounds->draws->from, [KMEANS_DONE] = 0};
     double *host_upto;
-    const struct lane_wanted wanted[] = {
-        KERNEL(rounds->exact, program, "seed_exact"),
-        KERNEL(rounds->commit, program, "seed_commit"),
-        KERNEL(rounds->fold, program, "seed_fold"),
-        KERNEL(rounds->draw, program, "seed_draw"),
-        BUFFER(rounds->random, random * sizeof(double)),
-        BUFFER(rounds->squares, KMEANS_TRIALS_MAX * sizeof(double)),
-        BUFFER(rounds->sums, all * sizeof(double)),
-        BUFFER(rounds->upto, all * sizeof(double)),
-        BUFFER(rounds->chosen, sizeof(cl_uint)),
-        BUFFER(rounds->totals, BATCH * sizeof(double)),
-        HOST(rounds->host_random, random),
-        HOST(rounds->host_totals, BATCH)};
+    const struct lane_wanted wanted[] = {BUFFER(rounds->random, random * sizeof(double)),
+                                         BUFFER(rounds->sums, all * sizeof(double)),
+                                         BUFFER(rounds->upto, all * sizeof(double)),
+                                         BUFFER(rounds->state, sizeof state),
+                                         BUFFER(rounds->totals, BATCH * sizeof(double)),
+                                         HOST(rounds->launches, STEPS * data->tile_count),
+                                         HOST(host_upto, all),
+                                         HOST(rounds->host_random, random),
+                                         HOST(rounds->host_totals, BATCH)};
     if (lane_hold(&rounds->held, lane, wanted, COUNT_OF(wanted), "seeding", err) != STATUS_OK)
         return err->status;
-    host_upto = calloc(all, sizeof *host_upto);
-    if (!host_upto)
-        return error_memory(err, all * sizeof *host_upto, "seeding");
     for (size_t b = 0; b < rounds->blocks; b++)
         host_upto[b * KMEANS_TRIALS_MAX] = upto[b];
-    enum status status =
-        lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), host_upto, err);
-    if (status == STATUS_OK)
-        status = lane_write(lane, "chosen", rounds->chosen, 0, sizeof first, &first, err);
-    free(host_upto);
-    return status;
-}
-
-enum step { DRAW, EVALUATE, TAKE };
-
-/* Enqueues a step of a round for one tile. */
-static enum status enqueue_step(struct rounds *rounds, uint32_t i, enum step step, cl_uint round,
-                                struct error *err)
-{
-    struct lane *lane = rounds->lane;
-    const struct filter *filter = rounds->filter;
-    const struct seed_tile *own = &rounds->tiles[i];
-    struct tile *tile = &rounds->data->tiles[i];
-    const cl_uint first_block = (cl_uint)(tile->offset / KMEANS_BLOCK_ROWS), rows = tile->rows;
-    const cl_uint stride = rounds->data->stride, trials = rounds->draws->trials;
-    const cl_uint weighted = own->weights ? 1 : 0, trial = KMEANS_CHOSEN, all = 0;
-    const cl_mem weights = own->weights ? own->weights : own->distances;
-    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    const size_t group = filter->width;
-    const uint64_t items = (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS * group;
-    if (step == DRAW)
-        return LANE_RUN(lane, "seed draw", rounds->draw, trials * group, group, err,
-                        OCL_ARG(tile->x), OCL_ARG(rounds->upto), OCL_ARG(rounds->chosen),
-                        OCL_ARG(rounds->random), OCL_ARG(own->distances), OCL_ARG(weights),
-                        OCL_ARG(filter->centre_buffer), OCL_ARG(filter->candidates),
-                        OCL_ARG(rounds->squares), OCL_ARG(rounds->blocks), OCL_ARG(first_block),
-                        OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(weighted), OCL_ARG(round));
-    if (step == TAKE)
-        return LANE_RUN(lane, "seed commit", rounds->commit, items, group, err, OCL_ARG(tile->x),
-                        OCL_ARG(filter->candidates), OCL_ARG(own->mask),
-                        OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->chosen),
-                        OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(rows),
-                        OCL_ARG(stride), OCL_ARG(trial), OCL_ARG(all), OCL_ARG(scale));
-    if (float16_filter_candidates(&rounds->shard->assign, tile, own->thresholds, own->mask, err) !=
-        STATUS_OK)
+    if (lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), host_upto, err) !=
+            STATUS_OK ||
+        lane_write(lane, "seeds", rounds->state, 0, sizeof state, state, err) != STATUS_OK ||
+        float16_open_candidates(&rounds->candidates, &rounds->shard->assign, err) != STATUS_OK)
         return err->status;
-    return LANE_RUN(lane, "seed exact", rounds->exact, items, group, err, OCL_ARG(tile->x),
-                    OCL_ARG(filter->candidates), OCL_ARG(own->mask), OCL_ARG(own->distances),
-                    OCL_ARG(weights), OCL_ARG(rounds->sums), OCL_ARG(first_block), OCL_ARG(rows),
-                    OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted));
-}
-
-static enum status enqueue_steps(struct rounds *rounds, enum step step, cl_uint round,
-                                 struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < rounds->data->tile_count && status == STATUS_OK; i++)
-        status = enqueue_step(rounds, i, step, round, err);
-    return status;
-}
-
-/* Enqueues the round of seed `seed`. */
-static enum status enqueue_round(struct rounds *rounds, cl_uint seed, cl_uint round,
-                                 struct error *err)
-{
-    const struct filter *filter = rounds->filter;
-    const cl_uint stride = rounds->data->stride, trials = rounds->draws->trials;
-    if (enqueue_steps(rounds, DRAW, round, err) != STATUS_OK ||
-        float16_set_candidates(&rounds->shard->assign, rounds->squares, trials, err) != STATUS_OK ||
-        enqueue_steps(rounds, EVALUATE, round, err) != STATUS_OK ||
-        LANE_RUN(rounds->lane, "seed fold", rounds->fold, filter->width, filter->width, err,
-                 OCL_ARG(rounds->sums), OCL_ARG(rounds->upto), OCL_ARG(filter->candidates),
-                 OCL_ARG(filter->centroids), OCL_ARG(rounds->chosen), OCL_ARG(rounds->totals),
-                 OCL_ARG(rounds->blocks), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(seed),
-                 OCL_ARG(round)) != STATUS_OK)
-        return err->status;
-    return enqueue_steps(rounds, TAKE, round, err);
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        rounds->groups += seed_groups(data->tiles[i].rows, rounds->draws->trials);
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (open_launches(rounds, i, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 /* Chooses seeds `from` to `to` - 1 and waits. */
@@ -134,22 +122,27 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
 {
     struct lane *lane = rounds->lane;
     const size_t row = rounds->data->stride * sizeof *centroids;
+    const uint32_t launches = STEPS * rounds->data->tile_count;
     for (uint32_t c = from; c < to; c++)
-        seed_random(rounds->host_random + (size_t)(c - from) * KMEANS_TRIALS_MAX, rounds->draws, c);
+        seed_random(rounds->host_random + (size_t)(c % BATCH) * KMEANS_TRIALS_MAX, rounds->draws,
+                    c);
     if (lane_send(lane, "random numbers", rounds->random, 0,
-                  (to - from) * KMEANS_TRIALS_MAX * sizeof(double), rounds->host_random,
+                  BATCH * KMEANS_TRIALS_MAX * sizeof(double), rounds->host_random,
                   err) != STATUS_OK)
         return err->status;
-    for (uint32_t c = from; c < to; c++)
-        if (enqueue_round(rounds, c, c - from, err) != STATUS_OK)
+    for (uint32_t i = 0; i < (to - from) * launches; i++) {
+        const struct seed_launch *launch = &rounds->launches[i % launches];
+        if (lane_launch(lane, launch->tag, launch->kernel, launch->items, launch->group, err) !=
+            STATUS_OK)
             return err->status;
+    }
     if (lane_read(lane, "centroids", rounds->filter->centroids, from * row, (to - from) * row,
                   (char *)centroids + from * row, err) != STATUS_OK ||
-        lane_read(lane, "totals", rounds->totals, 0, (to - from) * sizeof(double),
-                  rounds->host_totals, err) != STATUS_OK)
+        lane_read(lane, "totals", rounds->totals, 0, BATCH * sizeof(double), rounds->host_totals,
+                  err) != STATUS_OK)
         return err->status;
     for (uint32_t c = from; c < to && c + 1 < rounds->draws->config->k; c++)
-        if (rounds->host_totals[c - from] == 0)
+        if (rounds->host_totals[c % BATCH] == 0)
             return seed_too_few(rounds->draws->config->k, c + 1, err);
     return STATUS_OK;
 }

@@ -54,6 +54,11 @@ static uint64_t blocks_of(uint64_t rows)
     return (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
 }
 
+uint32_t seed_groups(uint32_t rows, uint32_t trials)
+{
+    return (uint32_t)blocks_of(rows) * ((trials + KMEANS_TOGETHER - 1) / KMEANS_TOGETHER);
+}
+
 /* Work-items for a block. */
 static size_t seed_group(const struct assign *assign)
 {
@@ -216,14 +221,15 @@ static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, first_block = 0;
-    const cl_uint weighted = own->weights ? 1 : 0;
-    cl_mem weights = own->weights ? own->weights : own->distances;
+    const cl_uint weighted = own->weights ? 1 : 0, no_groups = 0;
+    const cl_mem weights = own->weights ? own->weights : own->distances, none = seeding->block_sums;
     const size_t group = seed_group(seeding->assign);
-    if (LANE_RUN(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group, err,
-                 OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
+    if (LANE_RUN(seeding->lane, "seed exact", seeding->exact, seed_groups(rows, trials) * group,
+                 group, err, OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
                  OCL_ARG(own->distances), OCL_ARG(weights), OCL_ARG(seeding->block_sums),
-                 OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials),
-                 OCL_ARG(weighted)) != STATUS_OK)
+                 OCL_ARG(none), OCL_ARG(none), OCL_ARG(none), OCL_ARG(none), OCL_ARG(first_block),
+                 OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted),
+                 OCL_ARG(no_groups), OCL_ARG(no_groups)) != STATUS_OK)
         return err->status;
     return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
                      blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
@@ -241,7 +247,7 @@ static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
     const size_t group = seed_group(seeding->assign);
     return LANE_RUN(seeding->lane, "seed commit", seeding->commit, blocks_of(rows) * group, group,
                     err, OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
-                    OCL_ARG(filter->centre_buffer), OCL_ARG(own->mask), OCL_ARG(own->distances),
+                    OCL_ARG(filter->centre_buffer), OCL_ARG(own->distances),
                     OCL_ARG(own->thresholds), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trial),
                     OCL_ARG(all), OCL_ARG(scale));
 }
