@@ -356,7 +356,7 @@ static void check_weights(struct ocl_context *context, bool fewer)
             config.weights = weights;
             config.max_iter = 12;
             config.method = batches ? "mini-batch" : "lloyd";
-            config.mini_batch = 80;
+            config.mini_batch = batches ? 80 : 0;
             config.memory = paths[p].memory;
             config.threads = paths[p].threads;
             if (cluster_run_on(&out, context, &source, &config, &paths[p].choice, &err) !=
