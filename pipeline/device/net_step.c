@@ -151,6 +151,19 @@ static void *build_programs(void *context)
     return NULL;
 }
 
+/* Has other processes compile the variants. Without memory they are compiled when they are built. */
+static void compile_programs(const struct net *net)
+{
+    const struct net_plan *plan = &net->plan;
+    const char **options = calloc((size_t)plan->variant_count + 1, sizeof *options);
+    for (unsigned i = 0; i < plan->variant_count && options; i++)
+        options[i] = plan->variants[i].options;
+    if (options)
+        ocl_programs_compile(ocl_context_device(net->context), programs[1], options,
+                             plan->variant_count);
+    free(options);
+}
+
 static enum status put_constant(cl_mem *out, const struct net *net, size_t bytes, const void *data,
                                 struct error *err)
 {
@@ -178,6 +191,7 @@ static enum status build_net(void *state, struct error *err)
     struct building building = {.net = net};
     if (net->engine || !net->model)
         return STATUS_OK;
+    compile_programs(net);
     threads_run(build_programs, &building, net->plan.variant_count > 0 ? BUILDERS : 1);
     if (building.failed) {
         *err = building.err;

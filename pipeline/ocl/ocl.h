@@ -131,6 +131,12 @@ enum status ocl_context_kernel(cl_kernel *out, struct ocl_context *context, cons
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
                                      const char *source, const char *options, struct error *err);
 
+/* Compiles those of the programs that are not in the cache yet, if they are several, in other
+ * processes: in one process a driver's compiler may work on one program at a time. What fails is
+ * compiled when it is built. */
+void ocl_programs_compile(const struct ocl_device *device, const char *name,
+                          const char *const *options, unsigned count);
+
 /* The size of a key of a cache entry: a digest in hexadecimal and a NUL. */
 #define OCL_KEY 65
 

@@ -143,7 +143,13 @@ cl_uint ocl_loader_platforms(cl_platform_id *platforms, cl_uint max)
     complete = true;
     if (folder[0])
         setenv("OCL_ICD_VENDORS", folder, 1);
+    /* Khronos' loader cuts the list in place; child processes need all of it. */
+    const char *const names = getenv("OCL_ICD_FILENAMES");
+    char *const kept = names ? strdup(names) : NULL;
     const cl_int code = clGetPlatformIDs(max, platforms, &count);
+    if (kept)
+        setenv("OCL_ICD_FILENAMES", kept, 1);
+    free(kept);
     if (folder[0]) {
         unsetenv("OCL_ICD_VENDORS");
         remove_folder(folder);

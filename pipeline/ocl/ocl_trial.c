@@ -1,13 +1,16 @@
-/* ocl_trial.c: the second process reads "DEVICE OPTIONS\0SOURCE" from its standard input. */
+/* ocl_trial.c: the second process reads "DEVICE\0SOURCE\0OPTIONS\0OPTIONS\0..." from its standard
+ * input. */
 #include "ocl/ocl_trial.h"
 
 #include "base/log.h"
 #include "base/process.h"
+#include "base/threads.h"
 #include "ocl/ocl.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,7 @@
 
 /* Address space that the first process needs besides drivers and their compiler. */
 #define REST_BYTES (256u << 20)
+#define PROCESSES  6u /* that compile at the same time; each needs device memory for its context */
 
 static bool enabled;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
@@ -53,7 +57,7 @@ enum status ocl_trial(unsigned device, const char *source, const char *options, 
     const bool tried = !enabled || compiles;
     const int file = tried ? -1 : memfd_create("clpipe-trial", MFD_CLOEXEC);
     const int asked =
-        tried ? 0 : dprintf(file, "%u %s%c%s", device, options, 0, source ? source : "");
+        tried ? 0 : dprintf(file, "%u%c%s%c%s%c", device, 0, source ? source : "", 0, options, 0);
     do
         code = tried ? 0 : asked < 0 ? errno : run(&status, file);
     while (code && asked >= 0 && process_wait_for(&since, code, "a process that compiles kernels"));
@@ -74,16 +78,50 @@ enum status ocl_trial(unsigned device, const char *source, const char *options, 
                            WIFSIGNALED(status) && said[0] ? ": " : "", said, process_limits());
 }
 
+struct sharing {
+    unsigned device, count;
+    const char *source, *const *options;
+    atomic_uint process;
+};
+
+/* Has a process compile its share of the programs. */
+static void *compile_share(void *context)
+{
+    struct sharing *sharing = context;
+    int status = 0;
+    const int file = memfd_create("clpipe-programs", MFD_CLOEXEC);
+    bool asked = file >= 0 && dprintf(file, "%u%c%s%c", sharing->device, 0, sharing->source, 0) > 0;
+    for (unsigned i = sharing->process++; i < sharing->count && asked; i += PROCESSES)
+        asked = dprintf(file, "%s%c", sharing->options[i], 0) > 0;
+    const int code = asked ? run(&status, file) : errno;
+    if (code || status != 0)
+        log_message(LOG_DEBUG, "a process that compiles kernels: %s, status %d",
+                    code ? strerror(code) : "ended", status);
+    if (file >= 0)
+        close(file);
+    return NULL;
+}
+
+void ocl_trial_compile(unsigned device, const char *source, const char *const *options,
+                       unsigned count)
+{
+    struct sharing sharing = {
+        .device = device, .source = source, .options = options, .count = count};
+    if (enabled)
+        threads_run(compile_share, &sharing, count < PROCESSES ? count : PROCESSES);
+}
+
 int ocl_trial_serve(void)
 {
     struct ocl_devices devices;
     struct ocl_context *context = NULL;
     struct error err = ERROR_INIT;
     cl_program program = NULL;
-    char text[1 << 20], *options;
-    text[fread(text, 1, sizeof text - 1, stdin)] = '\0';
-    const unsigned device = (unsigned)strtoul(text, &options, 10);
-    const char *source = options + strlen(options) + 1;
+    char text[1 << 20];
+    const char *const end = text + fread(text, 1, sizeof text - 2, stdin);
+    memset(text + (end - text), 0, 2);
+    const unsigned device = (unsigned)strtoul(text, NULL, 10);
+    const char *source = text + strlen(text) + 1;
     log_set_level(LOG_QUIET); /* the caller reports kernel errors */
     enum status status = ocl_devices_open(&devices, 1, &err);
     if (status == STATUS_OK &&
@@ -91,9 +129,11 @@ int ocl_trial_serve(void)
         status = error_memory(&err, REST_BYTES, "what comes after the drivers");
     if (status == STATUS_OK && *source && device < devices.count) {
         status = ocl_context_open(&context, &devices.device[device], NULL, &err);
-        if (status == STATUS_OK && ocl_program_build_source(&program, context, "tried", source,
-                                                            options, NULL) == STATUS_OK)
-            clReleaseProgram(program);
+        for (const char *options = source + strlen(source) + 1;
+             options < end && status == STATUS_OK; options += strlen(options) + 1)
+            if (ocl_program_build_source(&program, context, "tried", source, options, NULL) ==
+                STATUS_OK)
+                clReleaseProgram(program);
         ocl_context_close(&context);
     }
     ocl_devices_close(&devices);

@@ -1,4 +1,4 @@
-/* ocl_trial.h: tries in a second process what may abort the process.
+/* ocl_trial.h: compiles programs in other processes.
  *
  * PoCL aborts if its compiler lacks a linker, memory, descriptors, disk space or threads. So before
  * a process compiles its first program with PoCL, a second clpipe compiles the same program. */
@@ -21,5 +21,10 @@ void ocl_trial_enable(void);
  * thread. */
 enum status ocl_trial(unsigned device, const char *source, const char *options, const char *what,
                       struct error *err);
+
+/* Has several processes compile a program with each of the options, into the cache. What fails is
+ * left to the caller. Does nothing if trials are not enabled. */
+void ocl_trial_compile(unsigned device, const char *source, const char *const *options,
+                       unsigned count);
 
 #endif

@@ -133,3 +133,14 @@ def test_a_cache_that_was_asked_for_and_cannot_be(place, program):
     # Nothing is said of it where there is no PoCL either.
     result = run_clpipe("devices", cwd=place, env={"OCL_ICD_VENDORS": place / "temporary"})
     check_one_error(result, 3, "no OpenCL platform is installed")
+
+
+@pytest.mark.deep
+def test_processes_that_compile(tmp_path):
+    """Programs for another process: one that is wrong leaves the others alone."""
+    source = "__kernel void f(__global int *out) { out[0] = A; }"
+    text = "\0".join(["0", source, "-DA=1", "-DA=", "-DA=2", ""])
+    environment = {**os.environ, "OCL_ICD_VENDORS": str(POCL), "CLPIPE_CACHE_DIR": str(tmp_path / "cache")}
+    result = subprocess.run([str(CLPIPE), "--try-to-compile"], input=text.encode(), env=environment, timeout=300)
+    assert result.returncode == 0
+    assert len(list((tmp_path / "cache" / "programs").glob("*.bin"))) == 2
