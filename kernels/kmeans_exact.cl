@@ -695,8 +695,8 @@ static void mark_block(const struct seed_rows *rows, const struct seed_room room
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Seeds `seed` to `seed` + rounds - 1 of many sets of rows, a group for each: what seed_draw, a filter,
- * seed_exact, seed_fold and seed_commit do for one with a launch each. Part p has rows[2p + 1] rows from
+/* Seeds `seed` to `seed` + rounds - 1 of many sets of rows, a group for each: what seed_take, a filter
+ * and seed_exact do for one with a launch each. Part p has rows[2p + 1] rows from
  * rows[2p] on, at most KMEANS_PART_BLOCKS blocks. seeds: k of each part, of which the host gives the first; in
  * and out, like distances and mask (per row) and upto (per block, part p's from rows[2p] / KMEANS_BLOCK_ROWS + p
  * on). found_seeds: how many a part has; one less if they are fewer than k and leave nothing, after which it gets

@@ -61,6 +61,8 @@ static enum status bench_open(struct bench *bench, struct levels *levels,
         return error_memory(err, sizeof *bench->engine, "rows");
     const enum status status = engine_open(bench->engine, &bench->rank, config, err);
     levels->seconds[0] += bench->engine->shard.data.seconds_read;
+    if (status == STATUS_INTERRUPTED && is_first(levels) && levels->fits->count > 0)
+        checkpoint_save_fits(config->checkpoint, err);
     return status;
 }
 
