@@ -121,8 +121,8 @@ enum status child_run(const struct child *child, const char **died, struct error
                 *err = outcome->error;
         } else if ((*died = name_end(ended, err))) {
             char line[128];
-            snprintf(line, sizeof line, "its metadata is damaged: reading it ends a library by %s",
-                     *died);
+            snprintf(line, sizeof line,
+                     "its metadata is damaged: reading it crashes a library (%s)", *died);
             child->line(line, child->context);
         } else {
             status = STATUS_FAILED;

@@ -331,8 +331,9 @@ static enum status create_temporary(struct output *output, const char *path, str
                        "you may not create files in its directory; change the directory's "
                        "permissions or name a file in another");
     if (failed == ENOENT)
-        return explain(err, failed, "openat", path,
-                       "its directory takes no new files, or was removed; name a file in another");
+        return explain(
+            err, failed, "openat", path,
+            "its directory accepts no new files, or was removed; name a file in another");
     if (failed == EEXIST)
         return explain(err, failed, "openat", path,
                        "its directory is full of temporary files of earlier runs; remove the "

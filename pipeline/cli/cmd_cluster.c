@@ -116,11 +116,10 @@ const struct command command_cluster = {
     .goal = GOAL_STEPS,
     .arguments = "INPUT... -k K [OPTIONS]",
     .summary = "cluster rows with k-means",
-    .about =
-        "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
-        "The clusters are stored in the clpipe file, which is replaced by a new copy and "
-        "never changed in place; for the other inputs, -o names the file to write. Several clpipe "
-        "files are taken as merge would join them; that requires -o, too.",
+    .about = "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
+             "The clusters are stored in the clpipe file, which is replaced by a new copy and "
+             "never changed in place; for the other inputs, -o names the file to write. Several "
+             "clpipe files are read as if they were merged; that requires -o, too.",
     .examples = "  clpipe cluster photos.h5 -k 24\n"
                 "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
                 "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"

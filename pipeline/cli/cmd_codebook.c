@@ -190,7 +190,7 @@ static const struct option rows[] = {
     OUTPUT_ROW(NULL, NULL, "HDF5 file to write; required"),
     LIST("feature", features, "SPEC",
          "feature to learn a codebook for, repeatable; required, or --preset"),
-    CHOICE("preset", preset, "color|fast|good|best", "all features of a preset that learn",
+    CHOICE("preset", preset, "color|fast|good|best", "all features of a preset that need codebooks",
            .note = "none"),
     NUMBER("sample", sample, "N", "number of images to learn from", .initial = "512", .min = 1,
            .max = 10000000),
@@ -204,10 +204,8 @@ const struct command command_codebook = {
     .summary = "learn the codebooks of features from a sample of images",
     .about =
         "An ingest learns the codebooks that its features need from its own images. This command "
-        "does so once, so that several files have the same: ingest takes the codebooks of C.h5 "
-        "with "
-        "--codebook C.h5, or that of one feature with --feature SPEC,codebook=C.h5. The sample "
-        "depends on the files alone.",
+        "learns them once for several files: give C.h5 to ingest with --codebook C.h5, or for one "
+        "feature with --feature SPEC,codebook=C.h5. The sample depends only on the files.",
     .examples = "  clpipe codebook photos -o words.h5 --feature dct:words=512\n"
                 "  clpipe ingest more -o more.h5 --feature dct:words=512,codebook=words.h5\n"
                 "  clpipe codebook photos -o fast.h5 --preset fast",

@@ -64,8 +64,9 @@ static enum status check_options(const struct command_state *state, struct error
         return misuse(err, options->command,
                       "the table and --json - cannot both use standard output: give -o FILE");
     if (own->check && (own->keep >= 0 || options->output || options_given(options, "format")))
-        return misuse(err, options->command,
-                      "--check says what of LIST must stay: leave out --keep, -o and --format");
+        return misuse(
+            err, options->command,
+            "--check reports which files of LIST must stay: leave out --keep, -o and --format");
     const char *files[] = {state->output, own->to_list, own->to_list_members};
     static const char *const names[] = {"-o", "--to-list", "--to-list-members"};
     for (int i = 0; i < 3; i++) {
@@ -297,7 +298,7 @@ static enum status print_check(struct command_state *state, struct error *err)
             continue;
         }
         if (!why[i])
-            why[i] = lstat(name, &st) == 0 ? "no image of the file that has copies"
+            why[i] = lstat(name, &st) == 0 ? "not an image of the file that has copies"
                                            : removal_texts[REMOVAL_GONE];
         sink_clean(&out.sink, name);
         sink_printf(&out.sink, ": %s\n", why[i]);
@@ -341,7 +342,7 @@ static void summarise(const struct command_state *state, double seconds)
                      state->by_kind[DUPLICATES_BYTES], state->by_kind[DUPLICATES_PIXELS],
                      state->by_kind[DUPLICATES_NEAR], seconds);
     if (found->groups > 0)
-        summary_line(options, "  one of each kept, %s (%s) would be left over",
+        summary_line(options, "  with one of each kept, %s (%s) could go",
                      format_number_of(others, sizeof others, removal->files, "image"),
                      format_bytes(bytes, sizeof bytes, removal->bytes));
     if (removal->members > 0)
@@ -510,21 +511,22 @@ static const struct option rows[] = {
            "only the same bytes and the same pixels",
            .note = "104, or 40 with --no-compare", .max = 128),
     FLAG("no-compare", no_compare,
-         "decode no picture: near ones by their codes alone, and none by pixels; of these only "
-         "copies of the same bytes get into lists"),
+         "decode no pictures: find near copies by their codes alone, and none by pixels; lists "
+         "then have only copies of the same bytes"),
     CHOICE("keep", keep, "best|first|newest",
-           "say which image of each group to keep: the one with the most pixels (then the most "
-           "bytes, then the first), the first, or the last modified; others are told apart by the "
-           "files as they are now: 0 may go, nothing is not proven"),
+           "mark the image of each group to keep: the one with the most pixels (then the most "
+           "bytes, then the first), the first, or the last modified; the others are checked "
+           "against the files as they are now: 0 can go, empty is not proven"),
     OUTPUT("to-list", to_list, "FILE",
            "write the absolute paths of all other images to FILE, each ended by NUL (for xargs "
-           "-0), as far as each is proven to be another file than what is kept and a copy of it; "
-           "--keep says which, default best"),
+           "-0), if it is proven to be a copy of the kept one in a file of its own; --keep chooses "
+           "that one, default best"),
     OUTPUT("to-list-members", to_list_members, "FILE",
            "the same for members of archives, which are never in the list of files"),
-    TEXT("check", check, "LIST",
-         "prove again that everything in LIST can be removed at once: print what must stay and "
-         "why, and exit with 1 if there is such; --to-list writes what can still go"),
+    TEXT(
+        "check", check, "LIST",
+        "prove again that everything in LIST can be removed at once: print the files that must "
+        "stay and why, and exit with 1 if there are any; --to-list writes those that can still go"),
     CHOICE("format", format, "csv|tsv|jsonl", "table of all groups: group,row,path,kind,distance",
            .initial = "csv", .note = "the extension of -o, else csv; a summary on a terminal"),
     TABLE_ROW,
@@ -542,12 +544,9 @@ const struct command command_duplicates = {
         "copies are found by the perceptual codes in F.h5; unless the codes almost agree, the "
         "pictures are decoded again and compared. Each image of a group is a copy of its first. "
         "Columns of the table are group, row, path, kind (bytes, pixels or near) and distance "
-        "(bits "
-        "of 256 in which the codes differ from that of the first), with --keep also keep (1; 0: "
-        "can go; "
-        "nothing: that is not proven). Lists and keep follow the files as they are now: what can "
-        "go is a "
-        "file of its own and a proven copy of one that is kept. Nothing is ever deleted.",
+        "(bits of 256 in which the codes differ from that of the first), with --keep also keep (1; "
+        "0: can go; empty: not proven). Lists and keep reflect the files as they are now: only a "
+        "separate file that is a proven copy of a kept one can go. Nothing is ever deleted.",
     .examples = "  clpipe duplicates photos.h5 --keep best --to-list others\n"
                 "  clpipe duplicates --check others photos.h5 &&\n"
                 "      xargs -0r mv --backup=t -t elsewhere < others\n"

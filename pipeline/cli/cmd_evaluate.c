@@ -225,15 +225,13 @@ const struct command command_evaluate = {
     .goal = GOAL_RESULTS,
     .arguments = "F.h5 [OPTIONS]",
     .summary = "measure how well features and clusters agree with classes",
-    .about =
-        "Takes the folders of the images as their classes, or the classes of a table. Retrieval: "
-        "every "
-        "image is a query, and all others are ranked by their distance from it; mAP (mean average "
-        "precision) is of the whole ranking, P@1, P@5 and P@10 are the shares of the query's class "
-        "among the first, MMAP@10 is the average precision of the first 10, as tables of image "
-        "retrieval have it. Clusters: purity, NMI (normalised mutual information) and ARI "
-        "(adjusted "
-        "Rand index) of stored clusterings. Every measure is exact; the device plays no part.",
+    .about = "The classes are the folders of the images, or those of a table. Retrieval: every "
+             "image is a query, and all others are ranked by their distance from it; mAP (mean "
+             "average precision) is that of the whole ranking, P@1, P@5 and P@10 are the shares of "
+             "the query's class among the first, MMAP@10 is the average precision of the first 10, "
+             "as in published tables of image retrieval. Clusters: purity, NMI (normalised mutual "
+             "information) and ARI (adjusted Rand index) of stored clusterings. Every measure is "
+             "exact; the device plays no part.",
     .examples = "  clpipe evaluate photos.h5\n"
                 "  clpipe evaluate photos.h5 --feature hsv_8x4x4 --feature hsv_8x4x4+gray_100:0.5\n"
                 "  clpipe evaluate photos.h5 --classes classes.csv --metric cosine --json -",

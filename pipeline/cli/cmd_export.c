@@ -174,11 +174,10 @@ static enum status run_export(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    CHOICE(
-        "what", what, WHAT,
-        "table to write, tree or shards; required. quality: numbers and flags of each image; "
-        "centroids, clusters and sweep are of one "
-        "clustering: its centroids, a line for each cluster, and the measures of each k of -k A:B"),
+    CHOICE("what", what, WHAT,
+           "table to write, tree or shards; required. quality: numbers and flags of each image; of "
+           "one clustering, centroids, clusters (a line for each) and sweep (the measures of each "
+           "k of -k A:B)"),
     CHOICE("format", format, "csv|tsv|jsonl|npy",
            "table format; npy only for features, labels and centroids", .initial = "csv",
            .note = "the extension of -o, else csv"),
@@ -193,17 +192,17 @@ static const struct option rows[] = {
          "a tree"),
     TEXT("to", to, "DIR",
          "tree, shards: directory to create; may exist if it is empty, or holds an earlier tree, "
-         "which is replaced, or shards of the same, which are completed; required"),
+         "which is replaced, or shards of the same export, which are completed; required"),
     CHOICE("link", link, "symlink|hard|copy",
            "tree: how each image appears in its folder; symbolic links are relative",
            .initial = "symlink"),
     TEXT("selection", selection, "NAME", "shards: images of this selection, in its order",
          .note = "all images"),
-    NUMBER("samples", samples, "N", "shards: images of an archive at most", .initial = "0",
-           .note = "any number"),
-    SIZE("shard-bytes", shard_bytes, "SIZE", "shards: bytes of pictures in an archive at most",
+    NUMBER("samples", samples, "N", "shards: largest number of images in an archive",
+           .initial = "0", .note = "any number"),
+    SIZE("shard-bytes", shard_bytes, "SIZE", "shards: largest size of the pictures in an archive",
          .initial = "1G"),
-    FLAG("shuffle", shuffle, "shards: images in an order that --seed draws"),
+    FLAG("shuffle", shuffle, "shards: images in a random order, see --seed"),
     NUMBER("seed", seed, "N", "shards: of --shuffle", .initial = "0"),
     TEXT("shard", common.shard, "I/N|slurm/N|mpi",
          "shards: write share I of N of the archives, from 0; the last one also writes the index",
@@ -219,11 +218,10 @@ const struct command command_export = {
     .summary = "write tables, a folder per cluster, or shards to train on",
     .about =
         "Tables are written to standard output or to -o FILE, which is not replaced without "
-        "--force. A tree is a directory with one folder per cluster, the largest cluster "
-        "first; a folder holds a link to each of its images, or a copy, the nearest to the "
-        "centre first. Shards are tar archives to train on (WebDataset): each image as it is, with "
-        "its path, clusters and, with --feature, row. Several files are taken as merge would join "
-        "them.",
+        "--force. A tree is a directory with one folder per cluster, the largest cluster first; a "
+        "folder holds a link to each of its images, or a copy, the nearest to the centre first. "
+        "Shards are tar archives to train on (WebDataset): each image as it is, with its path, "
+        "clusters and, with --feature, row. Several files are read as if they were merged.",
     .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                 "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
                 "  clpipe export photos.h5 --what clusters -o clusters.csv\n"

@@ -68,7 +68,7 @@ static enum status run_list(const struct options *options, struct error *err)
         .skip_paths = &options->output,
         .skip_count = 1,
         .promises_image = format_promised,
-        .again = "a list is of files that are there afterwards",
+        .again = "a list can only name files that can be read again later",
         .stop = signals_stop(),
         .progress = show_found,
         .progress_context = &options->call->progress,
@@ -108,12 +108,11 @@ const struct command command_list = {
     .goal = GOAL_STEPS,
     .arguments = "SOURCE... -o LIST [OPTIONS]",
     .summary = "list the files of sources once, for many ingests",
-    .about =
-        "Walks the sources, looks into archives, and writes the paths, sizes and times of all "
-        "files, and "
-        "the places of members, to LIST. A command that is given @LIST walks nothing: so each of "
-        "many shards begins at once. Paths are relative to the directory in which list runs; use "
-        "LIST there. A file that has changed since is a failure.",
+    .about = "Walks the sources, looks into archives, and writes the paths, sizes and times of all "
+             "files, and the places of members, to LIST. A command that is given @LIST walks no "
+             "directories, so that each of many shards starts at once. Paths are relative to the "
+             "directory in which list runs; use LIST there. A file that has changed since then "
+             "counts as a failure.",
     .examples = "  clpipe list photos 'shard-{0000..0999}.tar' -o all.list\n"
                 "  clpipe ingest @all.list -o 'part-{shard}.h5' --shard slurm/64",
     .operand_name = "SOURCE",

@@ -93,7 +93,7 @@ static enum status run_merge(const struct options *options, struct error *err)
 static const struct option rows[] = {
     OUTPUT_ROW(NULL, NULL, "file to write; required"),
     FLAG("copy", copy,
-         "copy all rows, so that the file needs its parts no longer and can be updated"),
+         "copy all rows, so that the file no longer needs its parts and can be updated"),
     FLAG("compress", compress,
          "with --copy: store features compressed, as those of compressed parts always are"),
     FORCE_ROW("replace an existing -o FILE"),
@@ -103,14 +103,14 @@ const struct command command_merge = {
     .name = "merge",
     .goal = GOAL_STEPS,
     .arguments = "A.h5 B.h5... -o ALL.h5 [OPTIONS]",
-    .summary = "join the results of several ingests to one",
+    .summary = "join the results of several ingests into one",
     .about =
         "Takes all shards of an ingest (ingest --shard), in any order, or ingests of different "
         "sources, whose rows follow each other as the files are given. ALL.h5 has the rows, the "
-        "failures and the identity of one ingest of everything, and every command takes it. It "
-        "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds "
-        "their sizes and digests, which are checked before they are read; with --copy it holds "
-        "the rows themselves. Clusterings, imported features and neighbours are not merged.",
+        "failures and the identity of one ingest of everything, and works with every command. It "
+        "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds their "
+        "sizes and digests, which are checked before they are read; with --copy it holds the rows "
+        "themselves. Clusterings, imported features and neighbours are not merged.",
     .examples = "  clpipe merge shards/*.h5 -o all.h5\n"
                 "  clpipe merge 2023.h5 2024.h5 -o photos.h5 --copy",
     .operand_name = "FILE",

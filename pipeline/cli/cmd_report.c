@@ -62,8 +62,8 @@ static const struct option rows[] = {
     TEXT("name", name, "NAME", "clustering to show, if the file has several",
          .note = "kmeans, or the only one"),
     FLAG("link-originals", link_originals,
-         "show and link the image files themselves, where they are as they were read; the pages "
-         "then contain their absolute paths"),
+         "show and link the image files themselves if they have not changed; the pages then "
+         "contain their absolute paths"),
     {.name = NULL}};
 
 const struct command command_report = {

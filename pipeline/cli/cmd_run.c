@@ -266,9 +266,8 @@ static const struct option cluster_rows[] = {
     NUMBERS("k", clustering.k, "K|A:B",
             "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best",
             .letter = 'k', .initial = "10",
-            .note =
-                "10; for fewer than 50 images a fifth of their number; for an existing file, what "
-                "it has",
+            .note = "10; for fewer than 50 images a fifth of their number; for an existing file, "
+                    "the number that it has",
             .min = 1, .max = INT32_MAX),
     PLOT_ROW,
     TEXT("cluster-feature", feature, "NAME",

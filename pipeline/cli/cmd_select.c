@@ -37,7 +37,7 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
     *count = 0;
     *alike = NAN;
     if (number && !parse_u64(count, number, 1, UINT64_MAX))
-        return misuse(err, options->command, "N must be a number of images from 1 on, not '%s'",
+        return misuse(err, options->command, "N must be a number of images of at least 1, not '%s'",
                       path_for_message(shown, sizeof shown, number));
     if (options_given(options, "semantic")) {
         *alike = own->semantic;
@@ -73,11 +73,11 @@ static void summarise(const struct selection *selection, const struct options *o
                      format_number_of(omitted, sizeof omitted, selection->flagged, "image"));
     if (!isnan(config->alike))
         summary_line(options,
-                     "  %s left out: a kept one of the cluster has a cosine of at least %g",
+                     "  %s left out: their cosine with a kept one of the cluster is at least %g",
                      format_number_of(omitted, sizeof omitted, selection->omitted_count, "image"),
                      config->alike);
     if (selection->hidden_known && selection->hidden > 0)
-        summary_line(options, "  %s that as much alike as one in another cluster, and stay",
+        summary_line(options, "  %s as similar to one in another cluster, and kept",
                      format_number_of(hidden, sizeof hidden, selection->hidden, "image"));
     if (config->count > selection->chosen)
         summary_line(options, "  fewer than %llu: %s", (unsigned long long)config->count,
@@ -188,10 +188,10 @@ static const struct option rows[] = {
     NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster", .initial = "0",
            .note = "any number"),
     REAL("semantic", semantic, "X",
-         "leave out an image if one of its cluster that stays has a cosine of at least X with it",
+         "leave out an image if its cosine with a kept one of its cluster is at least X",
          .note = "none are left out"),
     CHOICE("prefer", prefer, "nearest|best",
-           "which image stays: nearest to the centre, or best picture (most pixels, then most "
+           "which image is kept: nearest to the centre, or best picture (most pixels, then most "
            "bytes); with --semantic",
            .initial = "nearest"),
     TEXT("within", within, "LIST",
@@ -216,19 +216,14 @@ const struct command command_select = {
     .name = "select",
     .goal = GOAL_RESULTS,
     .arguments = "F.h5 [N] [OPTIONS]",
-    .summary = "choose images: balanced, diverse, of those that are alike one",
-    .about =
-        "Chooses N images and stores the choice in the file as selections/NAME, with the reason "
-        "for each. "
-        "balanced takes as many from each cluster as is possible, at random within it, and gives "
-        "what small "
-        "clusters leave over to the others; where clusters have levels, so at each of them. "
-        "nearest takes "
-        "those nearest to the centres, from all clusters in turn. diverse takes the image that is "
-        "farthest "
-        "from all before, again and again. random takes any. The choice depends on the file, the "
-        "options "
-        "and --seed alone; with balanced, nearest and random that of a smaller N is its beginning.",
+    .summary = "choose images: balanced, diverse, or without similar ones",
+    .about = "Chooses N images and stores the choice in the file as selections/NAME, with the "
+             "reason for each. balanced takes the same number from each cluster, at random within "
+             "it, and more from the others if some are too small; if clusters have levels, at each "
+             "level. nearest takes those nearest to the centres, from all clusters in turn. "
+             "diverse takes, one by one, the image that is farthest from those already chosen. "
+             "random takes any. The choice depends only on the file, the options and --seed; with "
+             "balanced, nearest and random, a smaller N gives the beginning of the same choice.",
     .examples = "  clpipe select photos.h5 1000\n"
                 "  clpipe select photos.h5 500 --method diverse --name varied\n"
                 "  clpipe select photos.h5 --semantic 0.95 --name unlike --to-list unlike.list\n"

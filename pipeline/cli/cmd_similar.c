@@ -77,7 +77,8 @@ static enum status check_options(struct similar *similar, struct error *err)
                       path_for_message(shown, sizeof shown, options->operand[1]));
     const bool other = own->class_name || own->vector;
     if (other && (names || own->all || (own->class_name && own->vector)))
-        return misuse(err, options->command, "--class, --vector, --all or pictures: one of them");
+        return misuse(err, options->command,
+                      "give only one of --class, --vector, --all and pictures");
     if (own->class_name && (own->diffuse || own->expand || options_given(options, "metric")))
         return misuse(err, options->command,
                       "--class ranks by a score: leave out --metric, --diffuse and --expand");
@@ -226,12 +227,11 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
     char shown[256];
     enum status status = class_layer_read(&layer, result, feature, err);
     if (status == STATUS_END)
-        status = error_set(
-            err, STATUS_USAGE,
-            "%s has no classes%s%s: --class needs a feature of a network that has some, as "
-            "--preset semantic makes",
-            path_for_message(shown, sizeof shown, result->path), feature ? " of the feature " : "",
-            feature ? feature : "");
+        status = error_set(err, STATUS_USAGE,
+                           "%s has no classes%s%s: --class needs a feature of a network with "
+                           "classes, such as --preset semantic makes",
+                           path_for_message(shown, sizeof shown, result->path),
+                           feature ? " of the feature " : "", feature ? feature : "");
     if (status == STATUS_OK)
         status = choose_classes(&layer, name, err);
     if (status == STATUS_OK)
@@ -384,7 +384,7 @@ static enum status describe_as(struct describing *describing, struct codebooks *
     }
     describing->join.unit = of.join.unit;
     if (status == STATUS_OK && describing->columns != about.dimension)
-        status = error_set(err, STATUS_FAILED, "%s has other dimensions here", name);
+        status = error_set(err, STATUS_FAILED, "%s has another number of values here", name);
     if (status == STATUS_OK && feature_set_lacks_codebooks(&config->features))
         status = codebooks_read(codebooks, result, NULL, err);
     if (status == STATUS_OK)
@@ -708,7 +708,8 @@ static enum status answer(struct similar *similar, struct error *err)
     if (similar->count == 1)
         return err->status;
     tell_failed(similar);
-    return error_set(err, STATUS_FAILED, "none of the %u pictures has an answer", similar->count);
+    return error_set(err, STATUS_FAILED, "none of the %u pictures could be compared",
+                     similar->count);
 }
 
 static enum status print_answer(struct similar *similar, struct error *err)
@@ -815,7 +816,7 @@ static enum status run_similar(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     NUMBER("neighbours", neighbours, "N",
-           "number of neighbours of each; where there are fewer the row is -1 and the distance NaN",
+           "number of neighbours of each; if there are fewer, the row is -1 and the distance NaN",
            .letter = 'n', .initial = "20", .min = 1, .max = 65536),
     TEXT("feature", feature, "NAME",
          "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]...",
@@ -831,13 +832,13 @@ static const struct option rows[] = {
     ONNXRUNTIME_ROW,
     FLAG("diffuse", diffuse,
          "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored "
-         "by --all if they are as many; adds the column score"),
+         "by --all if there are that many; adds the column score"),
     NUMBER("expand", expand, "N",
            "compare every image by the mean of itself and its N nearest; not with --diffuse",
            .initial = "0", .max = 1000),
     CHOICE("format", format, "csv|tsv|jsonl|npy",
-           "table format; npy: the rows alone, a line for each PICTURE", .initial = "csv",
-           .note = "the extension of -o, else csv, on a terminal a table to read"),
+           "table format; npy: only the rows, a line for each PICTURE", .initial = "csv",
+           .note = "the extension of -o, else csv, or a readable table on a terminal"),
     TABLE_ROW,
     FORCE_ROW("replace neighbours that are stored already, or an existing -o FILE"),
     {.name = NULL}};
@@ -847,15 +848,13 @@ const struct command command_similar = {
     .goal = GOAL_RESULTS,
     .arguments = "F.h5... PICTURE|row:N... | --class C | --all [OPTIONS]",
     .summary = "find the images most similar to a picture, or to every image",
-    .about =
-        "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
-        "it), or any other picture, which is decoded and described exactly as those of the file "
-        "were; row:N is image N. The nearest images are exact, in the order of their distance, "
-        "and of their row where it is equal; an image is never its own neighbour. With --all the "
-        "neighbours of every image are stored in the file, which is replaced by a new copy. Of "
-        "several "
-        "pictures those that cannot be compared are named, and the exit status is 1. "
-        "Several files before PICTURE are taken as merge would join them.",
+    .about = "PICTURE is an image of the file (its path as export lists it, or any path that leads "
+             "to it), or any other picture, which is processed exactly like those of the file; "
+             "row:N is image N. The nearest images are exact, ordered by distance, then by row; an "
+             "image is never its own neighbour. With --all the neighbours of every image are "
+             "stored in the file, which is replaced by a new copy. If some of several pictures "
+             "cannot be compared, they are named, and the exit status is 1. Several files before "
+             "PICTURE are read as if they were merged.",
     .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
                 "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"
                 "  clpipe similar photos.h5 --class castle\n"

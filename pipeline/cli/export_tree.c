@@ -373,10 +373,11 @@ static const char **marker_texts(const char *bytes, size_t size, size_t *count)
 static enum status foreign(struct error *err, const char *target, const char *name, const char *why)
 {
     char shown[256], entry[256];
-    return error_set(err, STATUS_FAILED,
-                     "%s is an earlier tree, but %s %s: move that away, or name a new directory",
-                     path_for_message(shown, sizeof shown, target),
-                     path_for_message(entry, sizeof entry, name), why);
+    return error_set(
+        err, STATUS_FAILED,
+        "%s is an earlier tree, but %s %s: move that elsewhere, or name a new directory",
+        path_for_message(shown, sizeof shown, target), path_for_message(entry, sizeof entry, name),
+        why);
 }
 
 /* Whether everything in a folder of an earlier tree (folder "": its root) is clpipe's. */
@@ -586,10 +587,9 @@ static enum status fill(struct tree *tree, struct error *err)
         tree->made += !missing;
     }
     if (tree->made == 0 && tree->archived > 0)
-        return error_set(
-            err, STATUS_FAILED,
-            "the images are in archives, so there are no files to link to: unpack them, "
-            "and ingest what was unpacked");
+        return error_set(err, STATUS_FAILED,
+                         "the images are in archives, so there are no files to link to: unpack "
+                         "them, and ingest the unpacked files");
     if (tree->made == 0)
         return error_set(err, STATUS_FAILED,
                          "none of the images was found (%s is missing or has changed): run this in "

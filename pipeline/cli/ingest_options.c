@@ -39,19 +39,19 @@ const struct option ingest_rows[] = {
          "is " FEATURE_KINDS(KIND_TEXT),
          .note = "those of --preset"),
     ONNXRUNTIME_ROW,
-    CHOICE("preset", preset, "color|fast|good|best|semantic",
-           "features that measurements have chosen, with weights, instead of --feature: color: "
-           "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; "
-           "best: SIFT in grey and colour, and patches; semantic: what a network sees "
-           "(clpipe-network lite0 makes its model); for fewer than 64 images features that "
-           "learn nothing",
-           .note = "fast; for an existing file, what it has"),
+    CHOICE(
+        "preset", preset, "color|fast|good|best|semantic",
+        "features and weights that were chosen by measurement, instead of --feature: color: "
+        "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: "
+        "SIFT in grey and colour, and patches; semantic: a network's output (clpipe-network lite0 "
+        "makes its model); for fewer than 64 images, features without codebooks",
+        .note = "fast; for an existing file, its own"),
     FLAG("quality", quality,
-         "beside the other features: brightness, contrast, sharpness, colour and borders of "
-         "each image, from which info, export, report and select tell those that are dark, "
-         "blurry and so on; for a file made without, with --add"),
+         "in addition to the features: brightness, contrast, sharpness, colour and borders of each "
+         "image, from which info, export, report and select find those that are dark, blurry and "
+         "so on; --add adds it to an existing file"),
     TEXT("codebook", codebook, "C.h5",
-         "take the codebooks of all features from a file that clpipe codebook has made",
+         "take the codebooks of all features from a file made by clpipe codebook",
          .note = "learned from the images"),
     CHOICE("normalize", normalize, "l1|none|hellinger",
            "l1: shares of the pixels; none: counts; hellinger: square roots of shares",
@@ -87,20 +87,20 @@ const struct option ingest_rows[] = {
          "this source of the file has moved to the SOURCE of the command that the file does not "
          "have; its images stay"),
     FLAG("allow-removal", allow_removal,
-         "go on where all images of a source or of one of its directories at the top would be "
-         "removed, or over 20 and a tenth, for whatever reason"),
+         "continue even if all images of a source or of one of its top directories would be "
+         "removed, or over 20 and a tenth of all, for whatever reason"),
     FLAG("retrain", retrain,
-         "learn the codebooks of the file anew from the images that it has now; every image is "
+         "learn the codebooks of the file again from the images that it has now; every image is "
          "decoded again"),
     FLAG("add-codes", add_codes,
-         "add the perceptual codes that duplicates needs to a file made without; images without "
+         "add the perceptual codes that duplicates needs to a file that lacks them; images without "
          "one are decoded again"),
     FLAG("checksum", checksum,
-         "compare the bytes of each file of the SOURCEs with their digest: without it, only "
-         "where size and time are the same, but inode or change time are not"),
+         "compare the bytes of each file of the SOURCEs with their digest; without this option, "
+         "only if size and time are the same but inode or change time are not"),
     FLAG("retry-failed", retry_failed, "retry files that failed before"),
     FLAG("sidecar", sidecar,
-         "store what lies beside each image as key, cls, json and txt: files of the same name "
+         "store the sidecar files of each image as key, cls, json and txt: those of the same name "
          "up to its first dot, as in WebDataset"),
     TEXT("shard", image.common.shard, "I/N|slurm/N|mpi",
          "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's "
@@ -118,8 +118,8 @@ const struct option tuning_rows[] = {
     TEXT("histogram-variant", histogram_variant, "NAME",
          "kernel that computes the histograms (" VARIANTS ")", .initial = "auto"),
     CHOICE("jpeg-pixels", jpeg_pixels, "auto|host|coefficients|device",
-           "what decodes JPEG files: the host alone, or the device from their coefficients or "
-           "their entropy code on; auto: a GPU with memory of its own from the entropy code on, "
-           "other devices from coefficients on, a CPU nothing",
+           "which part of JPEG decoding the device does: none, from the coefficients on, or from "
+           "the entropy code on; auto: all from the entropy code on for a GPU with its own memory, "
+           "none for a CPU, from the coefficients on for others",
            .initial = "auto"),
     {.name = NULL}};

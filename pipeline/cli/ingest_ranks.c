@@ -62,11 +62,10 @@ static void tell_of_others(const char *parts, uint32_t size)
         unsigned rank, count;
         if (sscanf(entry->d_name, "shard-%u-of-%u.h5", &rank, &count) != 2 || count == size)
             continue;
-        log_message(
-            LOG_NOTICE,
-            "notice: %s holds work of %u ranks, which is of no use to %u: start %u to go on "
-            "with it, or delete it",
-            path_for_message(shown, sizeof shown, parts), count, size, count);
+        log_message(LOG_NOTICE,
+                    "notice: %s holds work of %u ranks, which %u cannot use: start %u to go on "
+                    "with it, or delete it",
+                    path_for_message(shown, sizeof shown, parts), count, size, count);
         break;
     }
     if (directory)
@@ -160,11 +159,11 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
         if (!places->walked[i]) {
             fclose(stream);
             free(text);
-            return error_set(
-                err, STATUS_USAGE,
-                "--shard mpi takes all sources anew, and %s has one more: give %s, too, "
-                "or remove its images with --drop-source",
-                ranks->output, path_for_message(shown, sizeof shown, places->stored[i]));
+            return error_set(err, STATUS_USAGE,
+                             "--shard mpi reads all sources again, and %s has one more: give %s, "
+                             "too, or remove its images with --drop-source",
+                             ranks->output,
+                             path_for_message(shown, sizeof shown, places->stored[i]));
         }
         fprintf(stream, "\n%s", places->stored[i]);
     }

@@ -40,7 +40,7 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
         path_for_message(shown, sizeof shown, source);
         if (strcmp(source, "-") == 0 || source_is_stream(source)) {
             if (standard_input)
-                return misuse(err, options->command, "SOURCE - can be given once");
+                return misuse(err, options->command, "SOURCE - can be given only once");
             standard_input = true;
             continue;
         }
@@ -186,7 +186,7 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
         if (ingest->blur)
             return misuse(
                 err, options->command,
-                "--blur needs --feature: the features of the default, preset %s, take none",
+                "--blur needs --feature: the features of the default, preset %s, have none",
                 preset->name);
     }
     *out = preset;

@@ -247,8 +247,7 @@ static enum status count_files(unsigned *count, const struct options *options, u
     return all < 2 || pictures || *count == all
                ? STATUS_OK
                : misuse(err, options->command,
-                        "unexpected argument '%s': several files are taken as one only if all are "
-                        "clpipe's",
+                        "unexpected argument '%s': only clpipe files can be taken as one",
                         path_for_message(shown, sizeof shown,
                                          options->operand[first + (*count ? *count : 1)]));
 }

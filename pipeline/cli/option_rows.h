@@ -65,8 +65,8 @@ extern const struct option carried_rows[];
 
 #define VERIFY_INPUT_ROW                                                                           \
     FLAG("verify-input", verify_input,                                                             \
-         "read all rows to see whether a result is there already; otherwise size, modification "   \
-         "time and a sample vouch for them")
+         "read all rows to see whether a result is there already; otherwise only size, "           \
+         "modification time and a sample are compared")
 
 #define PATHS_ROW                                                                                  \
     ROW(OPTION_TEXT, "paths", COMMON(paths), "LIST",                                               \

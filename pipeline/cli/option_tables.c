@@ -36,5 +36,5 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 
 const struct option carried_rows[] = {
     FLAG("drop-references", drop_references,
-         "leave out what cannot be carried: references between objects, and virtual datasets"),
+         "leave out objects that cannot be kept: those with references, and virtual datasets"),
     {.name = NULL}};

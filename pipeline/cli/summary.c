@@ -556,8 +556,7 @@ static void dominance_line(struct text *text, const struct clustering_report *re
              measure, other);
     else
         line(text, "note",
-             "cluster %u holds %.0f %% of the %s: a larger k or another feature may "
-             "tell more",
+             "cluster %u holds %.0f %% of the %s: a larger k or another feature may separate more",
              largest, share, result->images ? "images" : "rows");
 }
 
@@ -585,7 +584,7 @@ static void semantic_line(struct text *text, const struct clustering_report *res
         parameters_text(name, sizeof name, json, "name");
     if (*name && strcmp(name, "semantic") != 0)
         line(text, "",
-             "--preset semantic --add (by what a network sees: mAP .74 on 12 kinds of photographs, "
+             "--preset semantic --add (by a network's output: mAP .74 on 12 kinds of photographs, "
              "where fast has .35 and best .35)");
 }
 

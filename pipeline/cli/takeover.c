@@ -403,7 +403,7 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
     path_for_message(shown, sizeof shown, options->output);
     if (theirs && same_asked(theirs, asked)) {
         error_set(err, STATUS_USAGE,
-                  "the feature %s of %s has another codebook than the command gives", asked->name,
+                  "the feature %s of %s has a codebook other than that of the command", asked->name,
                   shown);
         return error_remedy(err, REMEDY_RETRAIN_GIVEN);
     }

@@ -21,7 +21,8 @@ static void print_platforms(struct sink *sink)
     if (ocl_devices_open(&devices, cpus_available(), &trouble) != STATUS_OK)
         sink_printf(sink, "  OpenCL      %s\n", error_line(line, sizeof line, &trouble));
     else if (devices.count == 0)
-        sink_text(sink, "  OpenCL      no platform: clpipe devices says what to install\n");
+        sink_text(sink,
+                  "  OpenCL      no platform: see clpipe devices for the packages to install\n");
     for (unsigned i = 0; i < devices.count; i++)
         if (i == 0 || devices.device[i].platform_id != devices.device[i - 1].platform_id)
             sink_printf(sink, "  OpenCL      %s, %s\n", devices.device[i].platform,

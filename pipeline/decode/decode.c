@@ -73,7 +73,7 @@ static enum reason check_unchanged(struct local *local, struct failure *failure)
     if (fstat(blob->fd, &st) != 0)
         return failure_errno(failure, REASON_UNREADABLE, errno, "cannot look at the file");
     if (!S_ISREG(st.st_mode))
-        return failure_set(failure, REASON_CHANGED, "no regular file any more");
+        return failure_set(failure, REASON_CHANGED, "no longer a regular file");
     if ((uint64_t)st.st_size != blob->file_bytes || clock_file_time(&st.st_mtim) != blob->mtime_ns)
         return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
     if (local->named && st.st_nlink == 0)
@@ -107,7 +107,7 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     int format = format_recognise(local->input.buffer + local->input.position, have);
     if (format < 0)
         return format_promised(path) ? failure_set(failure, REASON_UNKNOWN_FORMAT,
-                                                   "the content is no known image format")
+                                                   "the content is not a known image format")
                                      : failure_set(failure, REASON_NOT_AN_IMAGE, "no image");
     const struct format *row = format_at((unsigned)format);
     const struct codec *codec = format_codec((unsigned)format);

@@ -251,7 +251,7 @@ static enum reason nonsense(struct isolated *isolated, struct failure *failure)
 {
     end_worker(isolated);
     return failure_set(failure, REASON_DECODER_CRASHED,
-                       "the decoder's process answered what no decoder answers");
+                       "the decoder's process gave an answer that is not valid");
 }
 
 /* Waits until the worker has answered or died, if there is a time limit; false: timeout. */

@@ -115,7 +115,7 @@ static enum reason fail(struct jxl *jxl, JxlDecoderStatus status, struct failure
 {
     if (jxl->refused)
         return failure_set(failure, REASON_TOO_LARGE,
-                           "hidden frames want more memory than a picture of its size");
+                           "hidden frames need more memory than a picture of its size");
     if (status == JXL_DEC_NEED_MORE_INPUT)
         return codec_short(jxl->input, failure, "the file ends early");
     return failure_set(failure, REASON_CORRUPT, "broken data");

@@ -192,7 +192,7 @@ static enum reason decode_into(struct webp *webp, const uint8_t *data, uint8_t *
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return failure_set(failure, REASON_UNSUPPORTED, "another libwebp than it was built with");
+        return failure_set(failure, REASON_UNSUPPORTED, "not the libwebp that it was built with");
     VP8StatusCode code = WebPGetFeatures(data, (size_t)webp->data_size, &config.input);
     if (code != VP8_STATUS_OK)
         return fail(webp, code, failure);

@@ -26,7 +26,7 @@ static enum status settle_fisher(struct feature *feature, const char *spec, stru
 {
     const uint64_t pairs = (uint64_t)feature->codebook_words * feature->kind->descriptor->projected;
     if (2 * pairs + feature->codebook_words > FEATURE_DIMENSION_MAX)
-        return error_set(err, STATUS_USAGE, "feature '%s': more than %u values an image", spec,
+        return error_set(err, STATUS_USAGE, "feature '%s': more than %u values per image", spec,
                          FEATURE_DIMENSION_MAX);
     feature->cell_bins = (uint32_t)(2 * pairs + feature->codebook_words);
     feature->cell_values = (uint32_t)(2 * pairs);

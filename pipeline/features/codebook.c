@@ -111,11 +111,11 @@ static const char *find_fault(const struct feature_codebook *codebook)
             return "it has a word outside the range";
         if (!isfinite(codebook->mean[i]) || !isfinite(codebook->deviation[i]) ||
             codebook->deviation[i] <= 0)
-            return "it has a mean or a deviation that is none";
+            return "it has an impossible mean or deviation";
     }
     for (uint32_t i = 0; i < codebook->words; i++) {
         if (!isfinite(codebook->share[i]) || codebook->share[i] <= 0)
-            return "it has a share that is none";
+            return "it has an impossible share";
     }
     return NULL;
 }
@@ -145,7 +145,7 @@ enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
     const struct codebook_array *matrix = find_array(arrays, count, "matrix");
     const struct codebook_array *word = find_array(arrays, count, "word");
     if (!text || !matrix || !word)
-        return error_set(err, STATUS_FAILED, "%s: no codebook: it has no %s", subject,
+        return error_set(err, STATUS_FAILED, "%s: not a codebook: it has no %s", subject,
                          !text     ? "descriptor"
                          : !matrix ? "matrix"
                                    : "word");
@@ -154,7 +154,8 @@ enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
         !is_between(matrix->columns, 1, CODEBOOK_COLUMNS_MAX) ||
         !is_between(matrix->rows, 1, CODEBOOK_PROJECTED_MAX) ||
         !is_between(word->rows, 1, CODEBOOK_WORDS_MAX))
-        return error_set(err, STATUS_FAILED, "%s: no codebook that this version can use", subject);
+        return error_set(err, STATUS_FAILED, "%s: not a codebook that this version can use",
+                         subject);
     memcpy(descriptor, text->values, text->columns);
     const enum status allocated = feature_codebook_allocate(codebook, descriptor, matrix->columns,
                                                             matrix->rows, word->rows, err);
@@ -177,7 +178,7 @@ enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
     }
     fault = codebook->shift > 23 ? "its shift is too large" : find_fault(codebook);
     if (fault) {
-        error_set(err, STATUS_FAILED, "%s: no codebook that this version can use: %s", subject,
+        error_set(err, STATUS_FAILED, "%s: not a codebook that this version can use: %s", subject,
                   fault);
         goto out;
     }

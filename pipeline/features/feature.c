@@ -93,7 +93,7 @@ static enum status refuse_option(const char *option, const char *spec, struct er
 {
     /* rgb:8x8x8 */
     const bool bins = *option && option[strspn(option, "0123456789x")] == '\0';
-    return error_set(err, STATUS_USAGE, "feature '%s': '%s' is no option; %s%s%s", spec, option,
+    return error_set(err, STATUS_USAGE, "feature '%s': '%s' is not an option; %s%s%s", spec, option,
                      bins ? "did you mean bins=" : "there are ",
                      bins ? option
                           : "bins=" IMAGE_OPTIONS(OPTION_NAME) ", grid=, levels= and normalize=",
@@ -348,7 +348,7 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     const uint64_t most = words > dimension ? words : dimension;
     if (most > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
-                         "feature '%s': %llu values an image; at most %u are possible", spec,
+                         "feature '%s': %llu values per image; at most %u are possible", spec,
                          (unsigned long long)most, FEATURE_DIMENSION_MAX);
     feature->words = (uint32_t)words;
     feature->dimension = (uint32_t)dimension;
@@ -440,8 +440,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
             strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
         if (valid == 0 || valid >= FEATURE_NAME_MAX || name[valid] != '\0' || name[0] == '.')
             return error_set(err, STATUS_USAGE,
-                             "feature '%s': '%s' is no name; names have 1 to %d of A-Z a-z 0-9 _ . "
-                             "- and do not begin with a dot",
+                             "feature '%s': '%s' is not a valid name; names have 1 to %d of A-Z "
+                             "a-z 0-9 _ . - and do not begin with a dot",
                              spec, name, FEATURE_NAME_MAX - 1);
     } else {
         kind = copy;
@@ -480,7 +480,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (set->counters + feature.words > FEATURE_DIMENSION_MAX ||
         set->values + feature.dimension > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
-                         "feature '%s': all features together have more than %u values an image",
+                         "feature '%s': all features together have more than %u values per image",
                          spec, FEATURE_DIMENSION_MAX);
     feature.offset = set->counters;
     feature.place = set->values;

@@ -155,15 +155,14 @@ enum status feature_settle_onnx(struct feature *feature, const char *spec, struc
         return error_set(
             err, STATUS_USAGE,
             "the feature %s was computed by %s, here is %s, whose rows may differ: name the "
-            "library of that version with --onnxruntime, or begin anew with --fresh",
+            "library of that version with --onnxruntime, or start over with --fresh",
             feature->name, net->made_by, about->made_by);
     if (about->input.rank != 4 ||
         (type != RUNTIME_FLOAT && type != RUNTIME_UINT8 && type != RUNTIME_HALF))
-        return error_set(
-            err, STATUS_USAGE,
-            "feature '%s': the input of the network is no batch of pictures of float32, "
-            "float16 or uint8",
-            spec);
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the input of the network is not a batch of pictures of "
+                         "float32, float16 or uint8",
+                         spec);
     if (type == RUNTIME_UINT8 && (*net->mean || *net->std))
         return error_set(err, STATUS_USAGE,
                          "feature '%s': the network takes bytes, so no mean= or std=", spec);

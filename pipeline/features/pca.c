@@ -507,8 +507,8 @@ static enum status take_components(struct pca *pca, struct projection *out,
     }
     return out->dimension > 0 ? STATUS_OK
                               : error_set(err, STATUS_FAILED,
-                                          "all rows are alike: they have no principal components; "
-                                          "--pca 0 takes them as they are");
+                                          "all rows are equal: they have no principal components; "
+                                          "--pca 0 uses them unchanged");
 }
 
 static enum status find_components(struct pca *pca, struct projection *out, struct error *err)

@@ -51,7 +51,7 @@ struct table {
 static enum status refuse(const struct table *table, const char *why, struct error *err)
 {
     char shown[256];
-    return error_set(err, STATUS_FAILED, "%s is no table of classes: line %llu %s",
+    return error_set(err, STATUS_FAILED, "%s is not a table of classes: line %llu %s",
                      path_for_message(shown, sizeof shown, table->name),
                      (unsigned long long)table->line, why);
 }
@@ -67,12 +67,13 @@ static enum status read_bytes(struct table *table, struct error *err)
                            "cannot read the table of classes %s", shown);
     enum status status = STATUS_OK;
     if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode))
-        status = error_set(err, STATUS_USAGE, "%s is no table of classes", shown);
+        status = error_set(err, STATUS_USAGE, "%s is not a table of classes", shown);
     if (status == STATUS_OK)
         status = read_to_end(&table->bytes, &table->size, fd, table->name, err);
     close(fd);
     if (status == STATUS_OK && memchr(table->bytes, 0, table->size))
-        status = error_set(err, STATUS_FAILED, "%s is no table of classes: it holds a NUL", shown);
+        status =
+            error_set(err, STATUS_FAILED, "%s is not a table of classes: it holds a NUL", shown);
     return status;
 }
 
@@ -96,8 +97,7 @@ static enum status next_field(char **field, bool *last, struct table *table, str
     }
     at += at[0] == '\r' && (at[1] == '\n' || !at[1]);
     if (*at && *at != ',' && *at != '\n')
-        return refuse(table, "has text behind a quoted field, or a carriage return in a field",
-                      err);
+        return refuse(table, "has text after a quoted field, or a carriage return in a field", err);
     *last = *at != ',';
     table->at = (size_t)(at - table->bytes) + (*at != 0);
     *to = 0;

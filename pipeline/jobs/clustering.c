@@ -495,7 +495,7 @@ static enum status project_rows(struct clustering *own, struct error *err)
     if (status == STATUS_OK && own->pca > 0 && !own->job.projection.components &&
         cluster_job_is_first(&own->job))
         log_message(LOG_NOTICE,
-                    "notice: all rows are alike: they have no principal components, and are "
+                    "notice: all rows are equal: they have no principal components, and are "
                     "clustered without");
     return status == STATUS_OK ? cluster_job_project(&own->job, err) : status;
 }

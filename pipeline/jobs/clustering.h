@@ -23,7 +23,7 @@ struct clustering_config {
     int metric;          /* enum cluster_metric; -1: the default for the rows */
     bool as_preset;      /* project as the preset defines; else: */
     bool center;         /* subtract the mean and scale to unit length */
-    bool usual_pca;      /* pca is a default: no components if all rows are alike */
+    bool usual_pca;      /* pca is a default: no components if all rows are equal */
     uint32_t pca;        /* number of principal components; 0: no projection */
     double whiten;       /* they are divided by their variance to the power of whiten / 2 */
     const char *init;    /* kmeans++, kmeans-parallel, random, or a .npy file */

@@ -65,7 +65,7 @@ static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
         raw->format = format_of(type, raw->element);
     return good && extent[1] <= UINT32_MAX
                ? STATUS_OK
-               : error_set(err, STATUS_FAILED, "%s has a dataset that is no table of values",
+               : error_set(err, STATUS_FAILED, "%s has a dataset that is not a table of values",
                            raw->shown);
 }
 

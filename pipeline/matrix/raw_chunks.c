@@ -320,7 +320,7 @@ static enum status inflate(const struct raw *raw, const struct band *band, uint3
         for (uint64_t row = 0; row < extent[0] && status == STATUS_OK; row++)
             memcpy(to + row * c->columns * raw->element, other + row * width, width);
         if (status != STATUS_OK && c->known && !err->native)
-            wrong = "it is not where the file says";
+            wrong = "it is not at its place in the file";
     }
     if (wrong)
         return error_set(err, STATUS_FAILED,

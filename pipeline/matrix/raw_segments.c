@@ -104,8 +104,8 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
     if (rows == raw->rows)
         return STATUS_OK;
     error_set(err, STATUS_FAILED,
-              "%s is damaged or not a clpipe file: %s has other rows than its parts", raw->shown,
-              name);
+              "%s is damaged or not a clpipe file: %s does not have the rows of its parts",
+              raw->shown, name);
     raw_close(out);
     return STATUS_FAILED;
 }

@@ -121,7 +121,7 @@ static const char *check_fields(const struct net_fields *f, unsigned has)
         f->nothing[0] || f->nothing[1])
         return "a field that it does not have is set";
     if (f->zero > 255 || f->high > 255 || f->low > f->high)
-        return "its zero point or its limits are none of 8 bits";
+        return "its zero point or its limits do not fit 8 bits";
     if (f->counts_padding > 1)
         return "it is neither with nor without padding";
     return NULL;
@@ -306,7 +306,7 @@ static const char *read_layer(struct reading *reading, uint32_t i)
     if (f->a > i || f->b > i)
         return "it reads a tensor that is not made before it";
     if (model->tensors[f->a].is_sum || model->tensors[f->b].is_sum)
-        return "it reads a tensor that is no uint8";
+        return "it reads a tensor that is not uint8";
     const struct net_tensor tensor = {.height = f->height,
                                       .width = f->width,
                                       .channels = f->channels,
@@ -354,7 +354,7 @@ static const char *read_output(struct net_model *model, uint32_t i)
 {
     const struct net_output *output = &model->outputs[i];
     if (!is_name(output->name))
-        return "its name is none";
+        return "its name is not valid";
     for (uint32_t other = 0; other < i; other++)
         if (strcmp(model->outputs[other].name, output->name) == 0)
             return "another one has its name";
@@ -398,7 +398,7 @@ static const char *read_texts(struct reading *reading, const struct header *head
     if (!classes->names)
         return "it ends before its texts do";
     if (!is_text(&lines, &has_empty, model->about, header->about_bytes))
-        return "the text about it is no text";
+        return "the text about it is not valid";
     if (!is_text(&lines, &has_empty, classes->names, header->names_bytes) || has_empty ||
         lines != header->classes)
         return "the names of its classes are not one line each";
@@ -437,7 +437,7 @@ static const char *read_classes(struct reading *reading)
         return "it ends before the weights of its classes do";
     for (uint32_t i = 0; i < classes->count; i++)
         if (!isfinite(classes->scale[i]) || !isfinite(classes->bias[i]))
-            return "a scale or a bias of its classes is no number";
+            return "a scale or a bias of its classes is not a number";
     return NULL;
 }
 
@@ -478,7 +478,7 @@ static const char *check_header(char hex[65], const struct header *header, const
         return "it is cut off, or bytes follow it";
     sha256_of(digest, bytes, size - SHA_BYTES);
     if (memcmp(digest, (const uint8_t *)bytes + size - SHA_BYTES, SHA_BYTES) != 0)
-        return "it is damaged: its SHA-256 is another";
+        return "it is damaged: its SHA-256 does not match";
     sha256_of(digest, bytes, size);
     sha256_hex(hex, digest);
     for (unsigned i = 0; i < sizeof header->nothing / sizeof *header->nothing; i++)
@@ -507,14 +507,15 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
     if (size < sizeof header + SHA_BYTES || size > FILE_BYTES_MAX ||
         memcmp(bytes, magic, sizeof magic - 1) != 0)
         return error_set(err, STATUS_FAILED,
-                         "%s: no network of clpipe: clpipe-network makes one of an ONNX file",
+                         "%s: not a network of clpipe: clpipe-network makes one from an ONNX file",
                          subject);
     memcpy(&header, bytes, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0)
-        return error_set(err, STATUS_FAILED, "%s: a network of another version than 1", subject);
+        return error_set(err, STATUS_FAILED, "%s: not a network of version 1", subject);
     const char *fault = check_header(digest, &header, bytes, size);
     if (fault)
-        return error_set(err, STATUS_FAILED, "%s: no network that can be used: %s", subject, fault);
+        return error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s", subject,
+                         fault);
 
     const size_t layers_at = sizeof header + header.outputs * sizeof(struct net_output);
     struct net_model *model = calloc(1, sizeof *model);
@@ -546,7 +547,7 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
                               layers_at + header.layers * sizeof(struct net_fields)};
     fault = read_all(&reading, &header, where);
     if (fault) {
-        error_set(err, STATUS_FAILED, "%s: no network that can be used: %s%s", subject, where,
+        error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s%s", subject, where,
                   fault);
         goto out;
     }
@@ -568,7 +569,7 @@ enum status net_model_open(struct net_model **out, const char *path, struct erro
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
         close(fd);
         return error_set(err, STATUS_FAILED,
-                         "%s: no network of clpipe: it is no file, or too large", path);
+                         "%s: not a network of clpipe: it is not a file, or too large", path);
     }
     uint8_t *bytes = malloc((size_t)st.st_size + 1);
     size_t got;

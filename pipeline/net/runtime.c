@@ -148,9 +148,8 @@ static bool open_library(struct session *s)
     if (!s->library)
         return FAIL(
             s,
-            "it takes ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and "
-            "give --onnxruntime the directory of that package, or install libonnxruntime of "
-            "the system",
+            "it needs ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and give "
+            "--onnxruntime the directory of that package, or install libonnxruntime of the system",
             dlerror());
     void *const entry = dlsym(s->library, "OrtGetApiBase");
     memcpy(&base, &entry, sizeof entry);
@@ -172,7 +171,7 @@ static bool append_cuda(struct session *s, void *options)
     memcpy(&append, &entry, sizeof entry);
     return entry ? done(s, append(options, 0))
                  : FAIL(s,
-                        "ONNX Runtime %s was built without CUDA: take that of the package "
+                        "ONNX Runtime %s was built without CUDA: use that of the package "
                         "onnxruntime-gpu, or leave out provider=cuda",
                         s->version);
 }
@@ -190,7 +189,7 @@ static bool open_session(struct session *s, const char *path, bool cuda)
     ssize_t got;
     if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > INT32_MAX ||
         !(model = malloc((size_t)st.st_size + 1)))
-        return FAIL(s, "it is no file of at most 2 GiB that can be read");
+        return FAIL(s, "it is not a readable file of at most 2 GiB");
     while ((got = read(file, model + size, (size_t)st.st_size - size)) > 0)
         size += (size_t)got;
     close(file);

@@ -286,11 +286,10 @@ enum status processes_open(struct processes **out, const char *choice, const cha
         return error_remedy(err, REMEDY_ALONE);
     }
     if (launcher && find_parent(launcher, true) > 0) {
-        error_set(
-            err, STATUS_FAILED,
-            "the program that has started this one is rank %u of MPI itself, which admits no other "
-            "in its place",
-            number_of(launcher->rank));
+        error_set(err, STATUS_FAILED,
+                  "the program that has started this one is itself rank %u of MPI, which cannot be "
+                  "taken over",
+                  number_of(launcher->rank));
         return error_remedy(err, REMEDY_ALONE);
     }
     struct sigevent event = {.sigev_notify = SIGEV_THREAD,

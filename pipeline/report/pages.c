@@ -72,11 +72,9 @@ static enum status choose(struct pages *pages, struct error *err)
     char shown[256];
     path_for_message(shown, sizeof shown, pages->config->file);
     if (result_images(result) == 0)
-        return error_set(
-            err, STATUS_FAILED,
-            "%s has no images, and a report shows images; clpipe info and clpipe export "
-            "show what it has",
-            shown);
+        return error_set(err, STATUS_FAILED,
+                         "%s has no images for a report to show; see clpipe info and clpipe export",
+                         shown);
     if (!name && result->clusters_count == 0)
         return STATUS_OK;
     if (!name && result_clusters_find(result, "kmeans"))
@@ -127,7 +125,7 @@ static enum status make(struct pages *pages, struct error *err)
         if (pages->config->progress)
             pages->config->progress(pages->config->progress_context, "pages", i,
                                     sizeof steps / sizeof *steps);
-        status = stop_check(pages->config->stop, "writing the report: nothing is kept of it", err);
+        status = stop_check(pages->config->stop, "writing the report: nothing of it is kept", err);
         if (status == STATUS_OK)
             status = steps[i](pages, err);
     }

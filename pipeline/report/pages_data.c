@@ -326,7 +326,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
     if (unlinked > 0)
         log_message(LOG_NOTICE,
                     "notice: no link to the original of %s: gone, changed since, in an archive, or "
-                    "read in another directory than this one",
+                    "read in another directory",
                     format_number_of(number, sizeof number, unlinked, "image"));
     return STATUS_OK;
 }

@@ -69,12 +69,12 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     }
     if (!near) {
         snprintf(pages->duplicates_note, sizeof pages->duplicates_note,
-                 "Near copies: comparing %llu pictures with each other takes long; clpipe "
-                 "duplicates does.",
+                 "Near copies: comparing %llu pictures with each other takes long; use clpipe "
+                 "duplicates.",
                  (unsigned long long)pages->album.count);
         log_message(LOG_NOTICE,
                     "notice: the report has no near copies: comparing %llu pictures with each "
-                    "other takes long; clpipe duplicates does",
+                    "other takes long; use clpipe duplicates",
                     (unsigned long long)pages->album.count);
     }
     pages->has_duplicates = true;

@@ -54,7 +54,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
             name = result_feature_at(pages->result, i)->name;
     if (!name)
         return error_set(err, STATUS_USAGE,
-                         "only quality, by which images are not compared, is in the file");
+                         "the file has only quality, which is not used to compare images");
     enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
     if (status != STATUS_OK)
         return status;

@@ -87,7 +87,7 @@ enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *g
         h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, end, path, err))
         status = STATUS_FAILED;
     else if (ends != rows)
-        status = h5_damaged(err, path, "/%s has another number of rows than /images", group);
+        status = h5_damaged(err, path, "/%s has a different number of rows than /images", group);
     reader->bytes = bytes;
     if (status)
         blob_reader_close(out);

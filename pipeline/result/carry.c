@@ -54,10 +54,10 @@ enum status carry_imported(struct carry *c, struct error *err)
         if (!result_feature_imported(feature))
             continue;
         if (h5_is_object(c->file, name, H5O_TYPE_DATASET)) {
-            log_message(LOG_NOTICE,
-                        "notice: the imported feature %s is removed: a feature that is computed "
-                        "has its name now",
-                        feature->name);
+            log_message(
+                LOG_NOTICE,
+                "notice: the imported feature %s is removed: a computed feature now has its name",
+                feature->name);
             continue;
         }
         status = copies_make(&copies, name, err);
@@ -436,7 +436,7 @@ enum status carry_next(struct carry *c, struct error *err)
         return status;
     if (c->map->same)
         return copies_make(&copies, flags, err);
-    log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", flags);
+    log_message(LOG_NOTICE, "notice: %s is removed: rows were added, removed or moved", flags);
     return STATUS_OK;
 }
 

@@ -340,12 +340,11 @@ static enum status check_own(void *context, hid_t object, const char *name,
     } else if (strcmp(root, stored->root) == 0) {
         /* Compares the digests of the digests: if they differ, the checksums are wrong. */
         if (!same_digests(&found, &stored->pieces))
-            verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
-                          name);
+            verify_broken(verify, "/checksums%s: they have changed; the values have not", name);
     } else if (h5_is_virtual(object)) {
-        verify_broken(verify, "%s: what its parts have is not what was merged", name);
+        verify_broken(verify, "%s: its parts have changed since they were merged", name);
     } else if (found.count != stored->pieces.count) {
-        verify_broken(verify, "%s: it has another size than its checksums say", name);
+        verify_broken(verify, "%s: its size is not that of its checksums", name);
     } else if (same_digests(&found, &stored->pieces)) {
         verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
     } else {
@@ -403,7 +402,7 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
         const struct entry *entry = &checking.stored.entry[i];
         if (!entry->there && (is_asked_for(&checking, entry->name) ||
                               (all && is_of_lost_clusters(result, entry->name))))
-            verify_broken(verify, "%s: it is missing, its checksums are not", entry->name);
+            verify_broken(verify, "%s: it is missing, but its checksums are not", entry->name);
     }
     if (status == STATUS_OK && all && verify->count == before)
         status = check_identity(&checking, err);

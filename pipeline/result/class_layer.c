@@ -113,7 +113,7 @@ static enum status check_finite(const float *values, size_t count, const char *w
 {
     for (size_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return h5_damaged(err, path, "%s has a value that is no number", where);
+            return h5_damaged(err, path, "%s has a value that is not a number", where);
     return STATUS_OK;
 }
 
@@ -125,7 +125,7 @@ static enum status read_names(struct class_layer *layer, hid_t group, const char
     if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
         return STATUS_FAILED;
     if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has another number of names than rows", where);
+        return h5_damaged(err, path, "%s has a different number of names than rows", where);
     layer->name = calloc(layer->count + 1, sizeof *layer->name);
     if (!layer->name)
         return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
@@ -145,7 +145,7 @@ static enum status read_column(float *out, const struct class_layer *layer, hid_
     if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
         return STATUS_FAILED;
     if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has another number of values than rows", where);
+        return h5_damaged(err, path, "%s has a different number of values than rows", where);
     const enum status status = h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err);
     return status == STATUS_OK ? check_finite(out, layer->count, where, path, err) : status;
 }
@@ -164,7 +164,8 @@ static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t 
     }
     if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
         size[0] * size[1] > MOST_BYTES / sizeof(float))
-        return h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
+        return h5_damaged(err, path, "%s is not a layer on the feature's %u values", where,
+                          columns);
     const size_t count = (size_t)(size[0] * size[1]);
     layer->count = (uint32_t)size[0];
     layer->columns = columns;
@@ -288,7 +289,7 @@ enum status class_groups_verify(struct verify *verify, struct error *err)
             verify_broken(verify, "/" GROUP "/%s: %s", feature->name, why.sentence);
         else if (status == STATUS_OK && model &&
                  strncmp(model + strlen(",model="), layer.digest, strlen(layer.digest)) != 0)
-            verify_broken(verify, "/" GROUP "/%s is of another model than the feature",
+            verify_broken(verify, "/" GROUP "/%s is of a different model than the feature",
                           feature->name);
         class_layer_clear(&layer);
     }

@@ -244,8 +244,8 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     feature_codebook_digest(found, &entry->codebook);
     if (strcmp(found, digest) != 0) {
         feature_codebook_clear(&entry->codebook);
-        status = h5_damaged(err, result->path,
-                            "/" GROUP "/%s has other values than when it was written", name);
+        status =
+            h5_damaged(err, result->path, "/" GROUP "/%s has changed since it was written", name);
         goto out;
     }
     out->count++;

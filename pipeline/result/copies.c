@@ -211,7 +211,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
     const size_t element = H5Tget_size(type);
     const uint64_t bytes = (uint64_t)H5Sget_simple_extent_npoints(space) * element;
     const char *wrong = rank < 1 || rank > 2 || H5Tis_variable_str(type) > 0
-                            ? "is not what it must be"
+                            ? "has an unexpected type or shape"
                         : layout == H5D_VIRTUAL ? NULL
                                                 : h5_bad_storage(from, bytes, element);
     char axis[AXIS_NAME_MAX] = "";

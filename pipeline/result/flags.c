@@ -210,7 +210,7 @@ enum status flags_parse(uint32_t *out, const char *names, struct error *err)
                (strlen(flag_names[k]) != length || strncmp(flag_names[k], at, length) != 0))
             k++;
         if (k == FLAGS)
-            return error_set(err, STATUS_USAGE, "'%s' has a flag that there is not; there are %s",
+            return error_set(err, STATUS_USAGE, "'%s' has an unknown flag; the flags are %s",
                              path_for_message(shown, sizeof shown, names),
                              flags_text(all, (1u << FLAGS) - 1, ','));
         *out |= 1u << k;
@@ -230,10 +230,9 @@ enum status flags_check(const struct flags *flags, uint32_t wanted, const struct
     if (unknown == 1u << FLAG_OUTLIER)
         return error_set(
             err, STATUS_USAGE,
-            "%s has no neighbours to tell outliers by: clpipe similar --all stores them", shown);
-    return error_set(
-        err, STATUS_USAGE,
-        "%s cannot tell what is %s: clpipe ingest SOURCE... -o FILE --add --quality adds what it "
-        "is told by",
-        shown, flags_text(names, unknown, ','));
+            "%s has no neighbours to find outliers by: clpipe similar --all stores them", shown);
+    return error_set(err, STATUS_USAGE,
+                     "%s has no values that show which images are %s: clpipe ingest SOURCE... -o "
+                     "FILE --add --quality adds them",
+                     shown, flags_text(names, unknown, ','));
 }

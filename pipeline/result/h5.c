@@ -557,7 +557,7 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
         if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)
             return "lies beyond the end of the file";
         if (H5Dget_storage_size(dataset) != bytes)
-            return "takes another number of bytes than it has";
+            return "has a size that differs from that of its values";
     } else if (bytes > 0 && layout == H5D_CHUNKED) {
         hsize_t chunk[3];
         uint64_t chunk_bytes = element;
@@ -596,11 +596,11 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
     const char *wrong = NULL;
     uint64_t elements = 1;
     if (!type_matches(stored, type)) {
-        wrong = "has another type than clpipe writes";
+        wrong = "has a type that clpipe does not write";
     } else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE ||
                H5Sget_simple_extent_ndims(space) != rank ||
                H5Sget_simple_extent_dims(space, dimensions, NULL) != rank) {
-        wrong = "has another number of dimensions than clpipe writes";
+        wrong = "has a number of dimensions that clpipe does not write";
     } else {
         const size_t element = H5Tget_size(stored);
         for (int i = 0; i < rank; i++)
@@ -651,7 +651,7 @@ enum status h5_get_text(char **text, hid_t object, const char *name, bool requir
     char *stored = NULL;
     if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1 ||
         size > H5_TEXT_MOST)
-        return h5_damaged(err, path, "its attribute '%s' is no text", name);
+        return h5_damaged(err, path, "its attribute '%s' is not text", name);
     if (!variable && !(*text = calloc(size + 1, 1)))
         return error_memory(err, size, "an attribute");
     if (H5Aread(attribute, type, variable ? (void *)&stored : *text) < 0) {

@@ -109,7 +109,7 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
     if (records->damaged > 0)
         log_message(
             LOG_NOTICE,
-            "%s: %llu bytes in the middle of a log are damaged; what they held is done again",
+            "%s: %llu bytes in the middle of a log are damaged; their images are read again",
             path_for_message(shown, sizeof shown, path), (unsigned long long)records->damaged);
     if (fresh)
         workdir_remove_logs(journal->workdir);

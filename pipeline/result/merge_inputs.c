@@ -143,8 +143,8 @@ static enum status look_at(struct merge_input *input, struct result *result,
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
     if (!parts_identity(identity, result->file))
-        return error_set(err, STATUS_USAGE, "%s has no checksums: make it anew with ingest --fresh",
-                         shown);
+        return error_set(err, STATUS_USAGE,
+                         "%s has no checksums: make it again with ingest --fresh", shown);
     if (result_parts(result) > 0 && !config->copy)
         return error_set(err, STATUS_USAGE,
                          "%s was itself merged from other files: merge those, or give --copy",
@@ -379,7 +379,7 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
     if (*file < 0 && H5Fis_hdf5(output) > 0)
         return STATUS_FAILED;
     h5_close(file);
-    return error_set(err, STATUS_FAILED, "%s is no clpipe file and is not overwritten",
+    return error_set(err, STATUS_FAILED, "%s is not a clpipe file and is not overwritten",
                      path_for_message(shown, sizeof shown, output));
 }
 
@@ -422,7 +422,7 @@ static enum status check_output(const struct merge_inputs *inputs, const char *o
     if (keep)
         return error_set(err, STATUS_USAGE,
                          "%s holds %s, which a merge does not keep, and its parts have changed: "
-                         "move it to another name, and repeat the command",
+                         "rename it, and repeat the command",
                          shown, object);
     if (status != STATUS_OK || stat(output, &out))
         return status;

@@ -37,7 +37,7 @@ enum status parameters_open(struct parameters **out, const char *json, struct er
     if (!parameters || !json_is_object(root)) {
         json_decref(root);
         free(parameters);
-        return error_set(err, STATUS_FAILED, "the parameters are no JSON object");
+        return error_set(err, STATUS_FAILED, "the parameters are not a JSON object");
     }
     parameters->root = root;
     *out = parameters;

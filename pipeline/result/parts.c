@@ -361,7 +361,7 @@ static const char *bad_mapping(hid_t dataset)
     h5_close(&list);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
-               : "is put together from other datasets than the manifest says";
+               : "is put together from datasets that the manifest does not name";
 }
 
 static struct raw *find_raw(hid_t dataset)
@@ -382,7 +382,7 @@ static enum status open_parts(struct parts **out, hid_t file, const char *path, 
     if (H5Lexists(file, PARTS_GROUP, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(file, PARTS_GROUP, H5O_TYPE_GROUP))
-        return h5_damaged(err, path, "/" PARTS_GROUP " is no group of its own");
+        return h5_damaged(err, path, "/" PARTS_GROUP " is not a group of the file itself");
     struct parts *parts = calloc(1, sizeof *parts);
     if (!parts)
         return error_memory(err, sizeof *parts, "the parts");

@@ -458,11 +458,11 @@ struct reader {
 static enum status damaged(const struct reader *reader, struct error *err)
 {
     char shown[320];
-    return error_set(err, STATUS_FAILED,
-                     "%s has been damaged since it was written: run the command again, which does "
-                     "again what is lost",
-                     shown_log(shown, sizeof shown, reader->records,
-                               reader->records->log[reader->block->log].name));
+    return error_set(
+        err, STATUS_FAILED,
+        "%s has been damaged since it was written: run the command again to compute the lost rows",
+        shown_log(shown, sizeof shown, reader->records,
+                  reader->records->log[reader->block->log].name));
 }
 
 static void close_block(struct reader *reader)
@@ -707,7 +707,7 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
     *found = &cursor->rows[row - cursor->first];
     return image || failure_row_reason(&reason, &(*found)->failure)
                ? STATUS_OK
-               : error_set(err, STATUS_FAILED, "%s: a record of the log makes no sense",
+               : error_set(err, STATUS_FAILED, "%s: a record of the log is not valid",
                            records->path);
 }
 

@@ -459,7 +459,7 @@ static enum status look(struct repair *r, struct error *err)
     path_for_message(shown, sizeof shown, input);
     r->report->unfinished = r->log.logs > 0;
     if (r->config->unreadable)
-        error_set(&why, STATUS_FAILED, "%s: reading it ends a library by %s", shown,
+        error_set(&why, STATUS_FAILED, "%s: reading it crashes a library (%s)", shown,
                   r->config->unreadable);
     else if (result_open(&r->result, input, &why) == STATUS_OK) {
         if (result_parts(r->result) > 0)

@@ -180,7 +180,7 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
-        return h5_damaged(err, result->path, "/%s is no group of its own", name);
+        return h5_damaged(err, result->path, "/%s is not a group of the file itself", name);
     enum status status =
         h5_list_own(&names, &group, result->file, name, type, mark, result->path, err);
     void *members = calloc(names.count ? names.count : 1, size);
@@ -333,7 +333,8 @@ static enum status open_feature(struct result *result, hid_t group, const char *
         return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
-        return h5_damaged(err, result->path, "%s has another number of rows than /images", where);
+        return h5_damaged(err, result->path, "%s has a different number of rows than /images",
+                          where);
     if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
         return h5_damaged(err, result->path, "%s has an impossible dimension", where);
     feature->rows = size[0];
@@ -401,12 +402,13 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
         if (cluster_part_dimensions(wanted, p, &shape) &&
             (size[p][0] != wanted[0] ||
              (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1])))
-            return h5_damaged(err, result->path, "/clusters/%s/%s has another size than the rest",
-                              c->name, cluster_part_kind[p].name);
+            return h5_damaged(err, result->path,
+                              "/clusters/%s/%s has a different size than the rest", c->name,
+                              cluster_part_kind[p].name);
     }
     if (result->images && c->rows != rows_count(result->images))
-        return h5_damaged(err, result->path, "/clusters/%s has another number of rows than /images",
-                          c->name);
+        return h5_damaged(err, result->path,
+                          "/clusters/%s has a different number of rows than /images", c->name);
     return STATUS_OK;
 }
 
@@ -809,9 +811,9 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
         status = read_part(result, clusters, PART_PARENTS, 0, clusters->k, read, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
         if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
-            status =
-                h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
-                           clusters->name);
+            status = h5_damaged(err, result->path,
+                                "/clusters/%s/parents names a cluster that does not exist",
+                                clusters->name);
     if (status == STATUS_OK)
         *parents = read;
     else
@@ -895,7 +897,7 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
     if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
-        return h5_damaged(err, result->path, "/%s is no group of its own", path);
+        return h5_damaged(err, result->path, "/%s is not a group of the file itself", path);
     if (h5_open_group(&group, result->file, path, result->path, err))
         return STATUS_FAILED;
     out->has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;

@@ -175,7 +175,7 @@ enum status selections_read(struct result *result, const struct selection_about 
     for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++) {
         if (rows[i] < 0 || (uint64_t)rows[i] >= result_images(result))
             status = h5_damaged(err, result->path,
-                                "/" GROUP "/%s/rows names a row that is no image", about->name);
+                                "/" GROUP "/%s/rows names a row that does not exist", about->name);
         else if (reasons)
             status = h5_read_text(&reasons[i], dataset, i, result->path, err);
     }

@@ -392,14 +392,14 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
         const struct result_clusters *c = &old->clusters[i].clusters;
         summary->clusters_dropped = true;
         log_message(LOG_NOTICE,
-                    "clusters '%s' are removed because the file is begun anew (k %u, feature %s, "
+                    "clusters '%s' are removed because the file is started over (k %u, feature %s, "
                     "metric %s, init %s, seed %lld)",
                     c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
     }
     for (unsigned i = 0; old && i < old->feature_count; i++)
         if (result_feature_imported(&old->features[i].feature))
             log_message(LOG_NOTICE,
-                        "the imported feature '%s' is removed because the file is begun anew",
+                        "the imported feature '%s' is removed because the file is started over",
                         old->features[i].feature.name);
 }
 
@@ -472,11 +472,11 @@ static void tell_foreign(const struct store *store, const struct rewrite_report 
     format_number_of(attributes, sizeof attributes, copied->attributes, "attribute");
     if (moved && copied->objects + copied->attributes > 0)
         log_message(LOG_NOTICE,
-                    "notice: what others have stored in %s is kept as it is (%s, %s); rows have "
+                    "notice: data of other programs in %s is kept unchanged (%s, %s); rows have "
                     "moved: /runs/%llu/row_map has the earlier row of each",
                     shown, objects, attributes, (unsigned long long)report->run);
     if (copied->lost > 0)
-        log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
+        log_message(LOG_NOTICE, "notice: %s of other programs in %s could not be kept",
                     format_number_of(lost, sizeof lost, copied->lost, "item"), shown);
 }
 
@@ -499,8 +499,8 @@ static void tell_damage(struct result *old, bool carried)
             keep_first_line(why.sentence, first);
     if (*first)
         log_message(LOG_NOTICE,
-                    "notice: %s is not as clpipe wrote it (%s); what is kept keeps the values "
-                    "that it has now",
+                    "notice: %s has changed since clpipe wrote it (%s); rows that are kept keep "
+                    "their present values",
                     path_for_message(shown, sizeof shown, old->path), first);
 }
 

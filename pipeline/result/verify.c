@@ -173,7 +173,7 @@ static const struct rule {
     {IMAGES | FAILURES | NAMES, "/path", "is empty, or has an escape that leads to another name",
      has_path, false},
     {FAILURES, "/message", "is empty", has_message, false},
-    {THUMBNAILS, "", "has a thumbnail that is no JPEG file", has_thumbnail, false},
+    {THUMBNAILS, "", "has a thumbnail that is not a JPEG file", has_thumbnail, false},
     {LABELS, "", "has a label that is not a cluster", has_label, true},
     {LABELS, "", "has an invalid distance", has_distance, true},
     {LABELS, "", "has an invalid weight", has_weight, true},

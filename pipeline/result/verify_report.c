@@ -28,7 +28,7 @@ void verify_calls(struct verify *verify)
      * read. */
     H5Ovisit(verify->result->file, H5_INDEX_NAME, H5_ITER_INC, visit, NULL);
     if (verify->count == 0 && h5_failed_calls() > verify->result->failed_calls)
-        verify_broken(verify, "HDF5 cannot read all that describes the contents");
+        verify_broken(verify, "HDF5 cannot read all metadata of the contents");
 }
 
 enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,

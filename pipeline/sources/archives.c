@@ -504,7 +504,7 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
     } else if (!archive_entry_size_is_set(entry)) {
         unsupported(failure, "the archive does not say how long it is");
     } else if (archive_entry_size(entry) < 0) {
-        failure_set(failure, REASON_CORRUPT, "the archive says a size below 0");
+        failure_set(failure, REASON_CORRUPT, "the archive states a size below 0");
     } else if (!members->one || is_compressed(reader)) {
         if (out->bytes > ARCHIVE_MEMBER_MAX) {
             failure_set(failure, REASON_TOO_LARGE, "%llu bytes: members of %s may have %llu MiB",
@@ -955,7 +955,7 @@ static enum status ended_early(const struct archive_stream *stream, const char *
 {
     char members[48];
     if (stream->number == 0)
-        return error_set(err, STATUS_FAILED, "standard input is no tar that can be read: %s",
+        return error_set(err, STATUS_FAILED, "standard input is not a tar that can be read: %s",
                          stream->input.some ? why : "it is empty");
     return error_set(
         err, STATUS_FAILED,

@@ -59,7 +59,7 @@ static enum status damaged(const struct listfile *list, const char *what, struct
 {
     char shown[256];
     return error_set(err, STATUS_FAILED,
-                     "%s is no list that clpipe can read: the record at byte %" PRIu64 " %s",
+                     "%s is not a list that clpipe can read: the record at byte %" PRIu64 " %s",
                      path_for_message(shown, sizeof shown, list->name), list->offset, what);
 }
 
@@ -217,11 +217,10 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
         return STATUS_OK;
     list->offset = size - length + (uint64_t)(before + 1 - tail);
     if (!take_end(list, &end, before + 3))
-        return damaged(
-            list,
-            "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe has "
-            "written the list, make it anew with clpipe list",
-            err);
+        return damaged(list,
+                       "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe "
+                       "has written the list, make it again with clpipe list",
+                       err);
     return read_blocks(list, &end, list->offset, err);
 }
 
@@ -256,11 +255,10 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
     enum status status = list->name && list->text ? find_end(list, (uint64_t)st.st_size, err)
                                                   : error_memory(err, RECORD_SIZE, "a list");
     if (status == STATUS_OK && !list->has_end && strcmp(beginning, LISTFILE_BEGINNING) == 0)
-        status =
-            error_set(err, STATUS_FAILED,
-                      "the list %s is cut off: its end is missing; copy it again, or make it anew "
-                      "with clpipe list",
-                      path_for_message(shown, sizeof shown, path));
+        status = error_set(err, STATUS_FAILED,
+                           "the list %s is cut off: its end is missing; copy it again, or make it "
+                           "again with clpipe list",
+                           path_for_message(shown, sizeof shown, path));
     *out = list;
     if (status != STATUS_OK)
         listfile_close(out);
@@ -432,7 +430,7 @@ static enum status end_block(struct reading *reading, struct error *err)
     if (reading->total.count != block[1].count - block->count ||
         reading->total.weight != block[1].weight - block->weight ||
         strcmp(digest, block->digest) != 0)
-        return damaged(reading->list, "ends a block that has been changed: make the list anew",
+        return damaged(reading->list, "ends a block that has been changed: make the list again",
                        err);
     portion_begin(&reading->total);
     reading->prefix = 0;

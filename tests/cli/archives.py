@@ -235,7 +235,7 @@ def made_archives(picture):
             {"a.png": "corrupt: the archive states a size"}),
         "negative-real.tar": (member(b"a.png", picture, magic=b"ustar  \0",
                                      more={483: b"\xff" * 12}) + b + END, ["b.png"],
-                              {"a.png": "corrupt: the archive says a size below 0"}),
+                              {"a.png": "corrupt: the archive states a size below 0"}),
         # what is no file, in tar
         "hard.tar": (made_tar(one + [("h.png", {"type": tarfile.LNKTYPE, "linkname": "a.png"})]),
                      good, {"h.png": LINK}),

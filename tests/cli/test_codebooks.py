@@ -175,7 +175,7 @@ def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
     ok(clpipe("verify", "x.h5"))
     # Another file's codebook, instead of what would be learned.
     check_one_error(clpipe("ingest", "in", "-o", "x.h5", "--feature",
-                           "f=dct:fisher=4,codebook=first.h5"), 2, "another codebook", "--retrain")
+                           "f=dct:fisher=4,codebook=first.h5"), 2, "other than that of the command", "--retrain")
     ok(clpipe("ingest", "in", "-o", "x.h5", "--feature", "f=dct:fisher=4,codebook=first.h5",
               "--retrain"))
     assert codebooks(tmp_path / "x.h5") == before
@@ -385,7 +385,7 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
         for name, values in file["features"].items():
             assert numpy.isfinite(values[:]).all() and (values[:] == values[0]).all(), name
     result = clpipe("cluster", "x.h5", "-k", "2")
-    assert result.returncode == 3 and "all rows are alike: they have no principal components" in result.stderr
+    assert result.returncode == 3 and "all rows are equal: they have no principal components" in result.stderr
     assert "k is 2, but there is only 1 different row" in result.stderr
     ok(clpipe("cluster", "x.h5", "-k", "1", "--pca", "0"))
 

@@ -77,7 +77,7 @@ def test_specs(clpipe, pictures, tmp_path):
                        ("sift:words=1", "2 to 65536"), ("sift:fisher=64,grid=2x2", "no grid="),
                        ("patch:words=8,levels=1+2", "no levels="), ("dct:words=8,blur=3", "no blur="),
                        ("dct:words=8,normalize=unit", "none, l1 or hellinger"),
-                       ("sift:fisher=65536", "values an image")]:
+                       ("sift:fisher=65536", "values per image")]:
         check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", spec), 2, *why)
 
 

@@ -343,7 +343,7 @@ def test_parents_are_verified(file, tmp_path):
     result = run_clpipe("verify", "f.h5", cwd=tmp_path)
     assert result.returncode == 1
     assert "/clusters/kmeans/parents: something in rows" in result.stdout
-    assert "/clusters/kmeans/parents names a cluster that is none" in result.stdout
+    assert "/clusters/kmeans/parents names a cluster that does not exist" in result.stdout
 
 
 @pytest.mark.parametrize("words, says", [

@@ -137,7 +137,7 @@ def test_shards_in_any_order(clpipe, place):
     (["a.h5", "shards/shard-00000.h5", "-o", "x.h5"], 2, ["only one has the feature counts"]),
     (["a.h5", "b.h5", "-o", "b.h5", "--force"], 2, ["b.h5", "one of the files"]),
     (["a.h5", "b.h5", "-o", "all.h5"], 3, ["all.h5 exists", "--force"]),
-    (["a.h5", "b.h5", "-o", "note.txt", "--force"], 3, ["note.txt is no clpipe file"]),
+    (["a.h5", "b.h5", "-o", "note.txt", "--force"], 3, ["note.txt is not a clpipe file"]),
     (["a.h5", "b.h5", "-o", "a/x.h5"], 2, ["a.h5 is not below", "--copy"]),
     (["a.h5", "a/notes.txt", "-o", "x.h5"], 3, ["a/notes.txt is not an HDF5 file"]),
     (["a.h5", "b.h5"], 2, ["-o ALL.h5"]),

@@ -294,7 +294,7 @@ def test_started_by_a_rank(mpirun, place, tmp_path):
                                 capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         lines = clpipe_lines(result.stderr)
         assert result.returncode == code and len(lines) == (code != 0), result.stderr
-        assert not lines or "is rank 0 of MPI itself" in lines[0] and "--mpi off" in lines[0]
+        assert not lines or "is itself rank 0 of MPI" in lines[0] and "--mpi off" in lines[0]
     result = subprocess.run([*command, f"{CLPIPE} info x.h5 --digest"], cwd=tmp_path, text=True, capture_output=True,
                             stdin=subprocess.DEVNULL, timeout=60)
     assert result.returncode == 0 and len(result.stdout.split()) == 1, result.stderr
@@ -497,7 +497,7 @@ def test_ingest_protects_the_output(mpirun, photos, tmp_path):
 
     shutil.copytree(photos, tmp_path / "t")
     (tmp_path / "x.h5").write_text("x")
-    refused(2, 3, "no clpipe file", output="x.h5")
+    refused(2, 3, "not a clpipe file", output="x.h5")
     refused(2, 2, "there is no file or directory", source="nowhere")
     assert not (tmp_path / "x.h5.parts").exists()
     mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path)

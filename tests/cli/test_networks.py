@@ -275,7 +275,7 @@ def small():
             "outputs": [{"name": "pooled", "tensor": 7, "multiplier": 3, "shift": 2}]}
 
 
-NO_USE = "no network that can be used: "
+NO_USE = "not a network that can be used: "
 CHANGES = [
     ("layer", 0, "a", 1, "layer 0 (convolution): it reads a tensor that is not made before it"),
     ("layer", 2, "b", 3, "layer 2 (add): it reads a tensor that is not made before it"),
@@ -293,8 +293,8 @@ CHANGES = [
     ("layer", 0, "groups", 2, "layer 0 (convolution): its groups do not divide the channels"),
     ("layer", 0, "kernel_y", 8000, "layer 0 (convolution): the file ends before its weights do"),
     ("layer", 0, "channels", 65536, "layer 0 (convolution): the file ends before its weights do"),
-    ("layer", 0, "zero", 256, "layer 0 (convolution): its zero point or its limits are none of 8 bits"),
-    ("layer", 0, "low", 256, "layer 0 (convolution): its zero point or its limits are none of 8 bits"),
+    ("layer", 0, "zero", 256, "layer 0 (convolution): its zero point or its limits do not fit 8 bits"),
+    ("layer", 0, "low", 256, "layer 0 (convolution): its zero point or its limits do not fit 8 bits"),
     ("layer", 1, "groups", 3, "layer 1 (table): it has neither one table nor one for each channel"),
     ("layer", 1, "groups", 0, "layer 1 (table): it has neither one table nor one for each channel"),
     ("layer", 1, "channels", 3, "layer 1 (table): it changes the number of channels"),
@@ -314,14 +314,14 @@ CHANGES = [
     ("layer", 6, "height", 3, "layer 6 (sum): it makes more than a pixel"),
     ("layer", 6, "kind", 7, "layer 6 (?): its kind is unknown"),
     ("output", 0, "tensor", 9, "its classes belong to an output that does not exist"),
-    ("output", 0, "name", "Upper", "output 0: its name is none"),
+    ("output", 0, "name", "Upper", "output 0: its name is not valid"),
     ("output", 0, "multiplier", 0, "output 0: its scale is out of range"),
     ("", 0, "classes", ["one", "two", "three"], None),
     ("", 0, "classes", ["one", ""], "the names of its classes are not one line each"),
     ("", 0, "classes", ["one", "t\x1b"], "the names of its classes are not one line each"),
-    ("", 0, "about", "no newline", "the text about it is no text"),
+    ("", 0, "about", "no newline", "the text about it is not valid"),
     ("", 0, "class_output", 1, "its classes belong to no output"),
-    ("", 0, "class_scale", numpy.array([1, numpy.inf]), "a scale or a bias of its classes is no number"),
+    ("", 0, "class_scale", numpy.array([1, numpy.inf]), "a scale or a bias of its classes is not a number"),
     ("", 0, "picture", (0, 5, 9), "its pictures have no side, or too large ones"),
     ("", 0, "picture", (6, 5, 256), "its picture options are out of range"),
     ("", 0, "fit", 2, "its picture options are out of range"),
@@ -371,12 +371,12 @@ def test_damaged_networks(tmp_path):
     check_network(tmp_path, small(), pictures_for(small(), 1))
     for length in (0, 1, 7, 8, 95, 127, 128, 500, len(data) - 1):
         assert refused(tmp_path, data[:length]) == (
-            "no network of clpipe: clpipe-network makes one of an ONNX file" if length < 128 else
+            "not a network of clpipe: clpipe-network makes one from an ONNX file" if length < 128 else
             NO_USE + "it is cut off, or bytes follow it")
     assert refused(tmp_path, data + b"\0") == NO_USE + "it is cut off, or bytes follow it"
-    assert refused(tmp_path, b"clp-net2" + data[8:]) == "a network of another version than 1"
+    assert refused(tmp_path, b"clp-net2" + data[8:]) == "not a network of version 1"
     assert refused(tmp_path, data[:300] + bytes([data[300] ^ 1]) + data[301:]) == \
-        NO_USE + "it is damaged: its SHA-256 is another"
+        NO_USE + "it is damaged: its SHA-256 does not match"
     longer = bytearray(data[:-32] + bytes(96))
     longer[8:16] = len(longer).to_bytes(8, "little")
     assert refused(tmp_path, network_numpy.seal(bytes(longer))) == NO_USE + "bytes follow its last layer"

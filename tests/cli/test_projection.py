@@ -149,7 +149,7 @@ def test_rows_of_other_programs(tmp_path):
     check_labels(arrays, project(rows.astype("f8"), arrays["mean"], arrays["components"]))
     numpy.save(tmp_path / "same.npy", numpy.ones((5, 4), "f4"))
     check_one_error(run_clpipe("cluster", "same.npy", "-k", 2, "-o", "y.h5", "--pca", 2, "-q",
-                               cwd=tmp_path), 3, "all rows are alike")
+                               cwd=tmp_path), 3, "all rows are equal")
 
 
 def with_variances(variances, rows, columns):

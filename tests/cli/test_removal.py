@@ -132,7 +132,7 @@ def test_hard_links(place):
     os.link(place / "p" / "z" / "0.png", place / "p" / "0.png")
     ingest(place / "f.h5", place / "p")
     said = removes_copies_only(place / "f.h5", place / "l", place / "p", expect=[])
-    assert "0 images (0 B) would be left over" in said and "frees nothing" in said
+    assert "0 images (0 B) could go" in said and "frees nothing" in said
     report = json.loads(run_clpipe("duplicates", place / "f.h5", "--json", "-").stdout)
     assert (report["others"], report["others_bytes"], report["left_out"]["same-file"]) == (0, 0, 1)
 
@@ -314,7 +314,7 @@ def test_check(place):
     assert code == 1 and said.count("no copy is kept") == 4 and "0 of 4" in said
     code, said = check(["p/z/a.png", "p/z/1.png", "p/z/none.png", "f.h5"], "--to-list", place / "safe")
     assert code == 1 and "1 of 4" in said and "none.png: gone" in said
-    assert "1.png: no image of the file that has copies" in said
+    assert "1.png: not an image of the file that has copies" in said
     assert (place / "safe").read_bytes() == os.fsencode(p / "a.png") + b"\0"
     assert check([])[0] == 0
     # What would be kept is a link to what is listed, or another name of it, or a link to that.

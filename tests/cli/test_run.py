@@ -219,7 +219,7 @@ def test_pictures_that_are_all_alike(clpipe, tmp_path, what):
     assert again.returncode == 0 and "up to date" in again.stdout
     assert clpipe("cluster", "clpipe.h5", "-k", 1, "--name", "one").returncode == 0
     asked = clpipe("cluster", "clpipe.h5", "-k", 1, "--pca", 4, "--name", "asked")
-    assert asked.returncode == 3 and "all rows are alike" in asked.stderr
+    assert asked.returncode == 3 and "all rows are equal" in asked.stderr
     more = clpipe("cluster", "clpipe.h5", "-k", 3, "--name", "three")
     assert more.returncode == 3 and error_lines(more)[-1].startswith("clpipe: k is 3, but")
     assert "no problems" in clpipe("verify", "clpipe.h5").stdout

@@ -275,9 +275,9 @@ def test_blocks_of_a_list(clpipe, tmp_path):
     at = written.index(b"m 5 5512 5.jpg")
     (tmp_path / "C").write_bytes(written[:at] + b"m 6" + written[at + 3:])
     assert share(0, 7, name="C")["images_failed"] > 0
-    check_one_error(dry(5, 7, name="C"), 3, "C is no list", "has been changed")
+    check_one_error(dry(5, 7, name="C"), 3, "C is not a list", "has been changed")
     (tmp_path / "C").write_bytes(written[:at] + b"m 15" + written[at + 3:])
-    check_one_error(dry(0, 7, name="C"), 3, "C is no list")
+    check_one_error(dry(0, 7, name="C"), 3, "C is not a list")
 
 
 def test_a_path_that_is_listed_twice(clpipe, photos, tmp_path):
@@ -343,7 +343,7 @@ GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadab
                          ids=range(21))
 def test_damaged_lists(clpipe, tmp_path, content, said):
     (tmp_path / "L").write_bytes(content)
-    check_one_error(clpipe("ingest", "@L", "--dry-run"), 3, "L is no list" if "GiB" != said else "list", said)
+    check_one_error(clpipe("ingest", "@L", "--dry-run"), 3, "L is not a list" if "GiB" != said else "list", said)
 
 
 @pytest.mark.variations

@@ -95,7 +95,7 @@ def test_ends_early(clpipe, packed, tmp_path):
     assert digest(tmp_path / "cut.h5") == digest(packed / "stream.h5")
     result = send(clpipe, gzip.compress(data)[:5000], "ingest", "tar:-", "-o", "g.h5", *FEATURE, cwd=tmp_path)
     check_one_error(result, 3, "truncated gzip input")
-    for junk, why in ((b"", "it is empty"), (b"GIF89a" * 99, "no tar"), (whole[1024:], "no image under tar:-")):
+    for junk, why in ((b"", "it is empty"), (b"GIF89a" * 99, "not a tar"), (whole[1024:], "no image under tar:-")):
         check_one_error(send(clpipe, junk, "ingest", "tar:-", "-o", "j.h5", *FEATURE, cwd=tmp_path), 3, why)
 
 
@@ -142,7 +142,7 @@ def test_again(clpipe, packed, tmp_path):
 
 
 @pytest.mark.parametrize("args, why", [
-    (("ingest", "-", "tar:-", "-o", "x.h5"), "SOURCE - can be given once"),
+    (("ingest", "-", "tar:-", "-o", "x.h5"), "SOURCE - can be given only once"),
     (("ingest", "tar:-", "-o", "x.h5", "--preset", "good"), "--codebook"),
     (("ingest", "tar:-", "-o", "x.h5", "--sidecar"), "--sidecar"),
     (("ingest", "tar:-", "-o", "x.h5", "--shard", "0/2"), "cannot share"),

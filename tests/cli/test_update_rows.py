@@ -301,7 +301,7 @@ def check_foreign(n, path="x.h5"):
         assert file.get("elsewhere", getlink=True).path == "/embeddings/clip"
 
 
-MOVED = "what others have stored in x.h5 is kept as it is (4 objects, 2 attributes); rows have moved: " \
+MOVED = "data of other programs in x.h5 is kept unchanged (4 objects, 2 attributes); rows have moved: " \
         "/runs/1/row_map"
 
 
@@ -355,7 +355,7 @@ def test_what_others_stored_stays_when_begun_anew(place):
     os.unlink("p1/blue/02.jpg")
     old = 13
     said = ingest("p1", "--fresh")
-    assert "clusters 'kmeans' are removed because the file is begun anew" in said
+    assert "clusters 'kmeans' are removed because the file is started over" in said
     assert "/runs/0/row_map" in said and n == old
     check_foreign(n)
     with h5py.File("x.h5") as file:

@@ -145,7 +145,7 @@ def test_defaults_of_the_contract(clpipe):
         "max-iter": "100", "tol": "1e-4",
         "memory": "256M; of an ingest 16M for each thread if that is more, up to 1G with a GPU that "
                   "decodes JPEG",
-        "decode-scale": "1", "preset": "fast; for an existing file, what it has"}
+        "decode-scale": "1", "preset": "fast; for an existing file, its own"}
     assert defaults["k"].startswith("10")
 
 
@@ -228,7 +228,7 @@ def test_version(clpipe):
     (["run", "x", "--progress", "yes"], ["--progress must be one of auto|always|never"]),
     (["ingest", "."], ["give -o F.h5", "see clpipe ingest --help"]),
     (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_8x8x8"]),
-    (["run", "-", "-"], ["SOURCE - can be given once"]),
+    (["run", "-", "-"], ["SOURCE - can be given only once"]),
     (["export", "x"], ["give one of features|labels|failures|"]),
     (["export", "x", "--what", "tree"], ["--to DIR"]),
     (["export", "x", "--what", "tree", "--to", "d", "-o", "f"], ["--to, not -o"]),

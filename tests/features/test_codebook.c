@@ -66,7 +66,7 @@ static void refuse(const struct codebook_array *arrays, unsigned count, const ch
     assert_null(codebook.matrix);
 }
 
-#define UNUSABLE "a file: no codebook that this version can use: "
+#define UNUSABLE "a file: not a codebook that this version can use: "
 
 static void damaged_arrays_are_refused(void **state)
 {
@@ -75,28 +75,28 @@ static void damaged_arrays_are_refused(void **state)
     struct codebook_array arrays[CODEBOOK_ARRAYS];
     make(&codebook);
     feature_codebook_arrays(arrays, &codebook);
-    refuse(arrays, 0, "a file: no codebook: it has no descriptor");
-    refuse(arrays, 2, "a file: no codebook: it has no matrix");
+    refuse(arrays, 0, "a file: not a codebook: it has no descriptor");
+    refuse(arrays, 2, "a file: not a codebook: it has no matrix");
     refuse(arrays, CODEBOOK_ARRAYS - 1, "a file: a codebook without a share that fits the others");
     arrays[5].rows--;
     refuse(arrays, CODEBOOK_ARRAYS, "a file: a codebook without a mean that fits the others");
     arrays[5].rows++;
     arrays[4].columns = arrays[4].rows = 0;
-    refuse(arrays, CODEBOOK_ARRAYS, "a file: no codebook that this version can use");
+    refuse(arrays, CODEBOOK_ARRAYS, "a file: not a codebook that this version can use");
     feature_codebook_arrays(arrays, &codebook);
 
     const struct feature_codebook good = codebook;
     const double deviation = codebook.deviation[7];
     codebook.deviation[7] = 0;
-    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has a mean or a deviation that is none");
+    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has an impossible mean or deviation");
     codebook.deviation[7] = deviation;
     const double mean = codebook.mean[7];
     codebook.mean[7] = INFINITY;
-    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has a mean or a deviation that is none");
+    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has an impossible mean or deviation");
     codebook.mean[7] = mean;
     const double share = codebook.share[1];
     codebook.share[1] = -share;
-    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has a share that is none");
+    refuse(arrays, CODEBOOK_ARRAYS, UNUSABLE "it has an impossible share");
     codebook.share[1] = share;
     const int8_t word = codebook.word[1];
     codebook.word[1] = -128;

@@ -560,9 +560,9 @@ static void other_codebooks_are_refused(void **state)
     char spec[64];
     snprintf(spec, sizeof spec, "rgb:codebook=%032d", 0);
     assert_int_equal(feature_set_add(&set, spec, NORMALIZE_L1, &err), STATUS_USAGE);
-    assert_non_null(strstr(err.sentence, "'codebook' is no option"));
+    assert_non_null(strstr(err.sentence, "'codebook' is not an option"));
     assert_int_equal(feature_set_add(&set, "rgb:words=8", NORMALIZE_L1, &err), STATUS_USAGE);
-    assert_non_null(strstr(err.sentence, "'words' is no option"));
+    assert_non_null(strstr(err.sentence, "'words' is not an option"));
 }
 
 /* --- learning -------------------------------------------------------------------------------- */

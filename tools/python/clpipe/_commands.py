@@ -120,7 +120,7 @@ def import_(*file: PathLike, paths: Text = None, allow_missing: bool = False, fo
 
 def merge(*file: PathLike, output: Text = None, copy: bool = False, compress: bool = False,
           force: bool = False, drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Join the results of several ingests to one. As clpipe merge A.h5 B.h5... -o ALL.h5."""
+    """Join the results of several ingests into one. As clpipe merge A.h5 B.h5... -o ALL.h5."""
     return call("merge", file, locals())
 
 
@@ -173,7 +173,7 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
            to_list: Text = None, dry_run: bool = False, force: bool = False, drop_references: bool = False,
            **common: Unpack[Common]) -> Report:
-    """Choose images: balanced, diverse, of those that are alike one. As clpipe select F.h5 [N]."""
+    """Choose images: balanced, diverse, or without similar ones. As clpipe select F.h5 [N]."""
     return call("select", file, locals())
 
 
