@@ -1,14 +1,13 @@
-/* jpeg_entropy: decodes the Huffman codes of all JPEG streams in a slot to coefficients in one
- * launch.
+/* jpeg_entropy: decodes the Huffman codes of all JPEG streams in a slot to coefficients in one launch.
  *
- * A group decodes one picture: Klein and Wiseman, "Parallel Huffman decoding with applications to
- * JPEG files" (The Computer Journal 46, 2003); Weissenberger and Schmidt, "Accelerating JPEG
- * decompression on GPUs" (HiPC 2021). Each work-item takes an equal share of the bits.
+ * A group decodes one picture: Klein and Wiseman, "Parallel Huffman decoding with applications to JPEG
+ * files" (The Computer Journal 46, 2003); Weissenberger and Schmidt, "Accelerating JPEG decompression on
+ * GPUs" (HiPC 2021). Each work-item takes an equal share of the bits.
  *
  *   tables   of FIRST_BITS bits, in local memory; longer codes are rare
  *   guess    a work-item decodes its share as if a block of an MCU's first slot began there. Huffman
  *            codes synchronise: most end in the state in which the next share really begins
- *   repair   a work-item that began in another state than its predecessor ended in decodes again, until
+ *   repair   a work-item whose first state is not the last state of its predecessor decodes again, until
  *            all links agree
  *   scan     prefix sums of the blocks, and of the DC differences, over the shares
  *   write    all decode once more, with known positions: a block is collected in local memory and stored
@@ -16,16 +15,16 @@
  *   verdict  does every work-item end where the next one began, and is there nothing that libjpeg might
  *            complain about?
  *
- * The first work-item begins in the true state. So if all links hold in the write pass, the result
- * is by induction that of sequential decoding, however the states were found. The host decodes
- * whatever is refused. decode/stream.c is the reference.
+ * The first work-item begins in the true state. So if all links hold in the write pass, the result is by
+ * induction that of sequential decoding, however the states were found. The host decodes whatever is
+ * refused. decode/stream.c is the reference.
  *
- * A segment lies between two restart markers. Its first bit and its blocks are known, so counts and
- * sums restart there; a work-item goes through as many segments as its share touches.
+ * A segment lies between two restart markers. Its first bit and its blocks are known, so counts and sums
+ * restart there; a work-item goes through as many segments as its share touches.
  *
- * No work-item waits for another group, each pass ends with its bits, and every store is guarded by
- * the number of blocks, so hostile streams cost no more than large ones. Bound by the latency of
- * the write pass. */
+ * No work-item waits for another group, each pass ends with its bits, and every store is guarded by the
+ * number of blocks, so hostile streams cost no more than large ones. Bound by the latency of the write
+ * pass. */
 #include "entropy_part.h"
 
 #ifndef LANES

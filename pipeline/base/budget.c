@@ -13,7 +13,7 @@ struct budget {
     pthread_cond_t changed;
     /* Under the lock: */
     uint64_t taken;
-    uint64_t next_ticket; /* of the next taker to come */
+    uint64_t next_ticket; /* of the next thread that takes */
     uint64_t serving;     /* the ticket whose turn it is */
     bool aborted;
 };

@@ -111,9 +111,9 @@ static char *join_words(int argc, char *const *argv)
     return text;
 }
 
-/* For errors before the processes have joined each other: only the first prints them. If a process is out
- * of memory, which the others may not be, it ends by a signal, since MPICH's mpiexec would otherwise not
- * end the others, which wait for it. */
+/* For errors before the processes have joined each other: only the first prints them. A process that is
+ * out of memory, perhaps alone, ends by a signal, since MPICH's mpiexec would otherwise not end the
+ * others, which wait for it. */
 static void launch_misuse(const struct error *err)
 {
     if (err->native == ENOMEM && processes_told()) {

@@ -481,7 +481,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* A resumed run has the sources of its log; others mean another command. */
+/* A resumed run has the sources of its log; other sources are those of another command. */
 static enum status place_sources(struct takeover *t, const struct options *options,
                                  struct error *err)
 {

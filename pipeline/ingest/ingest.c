@@ -587,7 +587,7 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
                      reasons);
 }
 
-/* Reports rows without a file whose files were not looked for. */
+/* Reports rows that are kept because their files could not be examined. */
 static void tell_kept(const struct ingest *ingest)
 {
     const uint64_t kept = readers_kept(ingest->readers);

@@ -29,9 +29,9 @@ struct cluster_level {
  * the rows with k[1] clusters is level 2. The rows of each of these (those of weight 0 left out) are clustered
  * by themselves, from k-means++ with the same seed and stop rule, with k = `split`, or as many as there are
  * different rows. The centroids of all, in the order of their parents, are level 1, and each row is assigned to
- * the nearest of them. Iteration i of level 1 has the sum of the inertias of all parts, of one that has stopped
- * the last. Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one. Processes
- * but the first get no labels. */
+ * the nearest of them. Iteration i of level 1 has the sum of the inertias of all parts, for one that has
+ * stopped, its last. Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one.
+ * Processes but the first get no labels. */
 enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,
                                const struct matrix_source *source,
                                const struct cluster_config *config,

@@ -504,7 +504,7 @@ static void tell_damage(struct result *old, bool carried)
                     path_for_message(shown, sizeof shown, old->path), first);
 }
 
-/* The result may fit on another disk than its log. */
+/* The result may fit on a disk other than that of its log. */
 static void tell_other_disk(const struct store *store, struct error *err)
 {
     char shown[256];
