@@ -545,7 +545,7 @@ seed_take(__global const float *restrict x, __global const float *restrict centr
           struct kmeans_half_terms terms)
 {
     __local double value[KMEANS_BLOCK_ROWS], lanes[GROUP];
-    __local uint bits[KMEANS_BLOCK_ROWS], found, drawn;
+    __local uint bits[KMEANS_BLOCK_ROWS], found;
     __local ushort listed[KMEANS_BLOCK_ROWS];
     const struct seed_room room = {value, lanes, listed, bits, &found};
     const uint lid = (uint)get_local_id(0), trial = (uint)get_group_id(0);
@@ -599,11 +599,11 @@ seed_take(__global const float *restrict x, __global const float *restrict centr
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0) {
         block += first_block;
-        drawn = row_of_target(
+        found = row_of_target(
             value, block > 0 ? reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX] : 0.0, target, rows);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    __global const float *row = x + (size_t)(first + drawn) * stride;
+    __global const float *row = x + (size_t)(first + found) * stride;
     double square = 0.0;
     for (uint j = lid; j < stride; j += GROUP) {
         const double shifted = (double)row[j] - (double)centre[j];
