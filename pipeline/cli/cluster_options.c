@@ -70,6 +70,18 @@ void options_clustering(struct clustering_config *out, const struct options *opt
     options_machine(&out->machine, options);
 }
 
+enum status options_check_method(const struct options *options,
+                                 const struct clustering_given *given, struct error *err)
+{
+    const struct kmeans_method *method = given->method < 0 ? NULL : kmeans_methods[given->method];
+    if (method && method->samples && given->mini_batch == 0)
+        return misuse(err, options->command, "--method %s needs --mini-batch N", method->name);
+    return method && !method->samples && given->mini_batch > 0
+               ? misuse(err, options->command, "--method %s and --mini-batch exclude each other",
+                        method->name)
+               : STATUS_OK;
+}
+
 /* Reads the number at `*at`, at least 1, which a character of `ends` must follow; moves *at past that. */
 static bool take_number(uint32_t *out, const char **at, const char *ends)
 {

@@ -81,6 +81,10 @@ void options_clustering(struct clustering_config *out, const struct options *opt
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err);
 
+/* STATUS_USAGE if --method and --mini-batch do not fit together. */
+enum status options_check_method(const struct options *options,
+                                 const struct clustering_given *given, struct error *err);
+
 /* STATUS_USAGE unless --whiten is from 0 to 1 and --pca is given. */
 enum status options_check_projection(const struct options *options,
                                      const struct projection_given *given, struct error *err);

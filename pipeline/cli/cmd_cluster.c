@@ -50,6 +50,8 @@ static enum status run_cluster(const struct options *options, struct error *err)
         carried_check(options, options->output ? options->output : options->operand[0], err);
     if (status == STATUS_OK)
         status = options_levels(&levels, options, &own->clustering, err);
+    if (status == STATUS_OK)
+        status = options_check_method(options, &own->clustering, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, signals_time_limit(options));

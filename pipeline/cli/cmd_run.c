@@ -75,7 +75,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
                 {"metric", "metric", true},  {"pca", "pca", true},
                 {"whiten", "whiten", true}};
     struct options *options = &own->ingest.image.common;
-    const bool components = options_given(options, "pca");
+    const bool components = options_given(options, "pca"),
+               method = options_given(options, "method");
     struct result *result = NULL;
     char text[64], shown[256];
     if (result_open(&result, options->output, NULL) != STATUS_OK)
@@ -95,6 +96,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
         /* run cannot take initial centroids from a file; a tolerance of 0 means an earlier
          * version. */
         if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
+            (strcmp(rows[i].key, "mini_batch") == 0 && method) ||
             (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
             continue;
         options_take(options, rows[i].option, value);
@@ -215,6 +217,8 @@ static enum status run_run(const struct options *options, struct error *err)
     enum status status = carried_check(options, options->output, err);
     if (status == STATUS_OK)
         status = options_check_projection(options, &own->clustering.projection, err);
+    if (status == STATUS_OK)
+        status = options_check_method(options, &own->clustering, err);
     if (status == STATUS_OK)
         status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)

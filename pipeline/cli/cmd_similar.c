@@ -476,11 +476,12 @@ static enum status search_outside(struct similar *similar, struct error *err)
     const uint32_t dimension = ranked_columns(&input->rows);
     const char *name = similar->own->feature ? similar->own->feature : input->about.name;
     struct outside outside = {.count = 0};
-    if (find_files(&outside, similar, err) != STATUS_OK || outside.count == 0)
-        return err->status;
+    enum status status = find_files(&outside, similar, err);
+    if (status != STATUS_OK || outside.count == 0)
+        return status;
     outside.values =
         held_array(&similar->held, (uint64_t)outside.count * dimension, sizeof *outside.values);
-    enum status status = held_check(&similar->held, "pictures", err);
+    status = held_check(&similar->held, "pictures", err);
     if (status == STATUS_OK)
         status = describe(&outside, similar, name, err);
     return status == STATUS_OK ? search_values(&outside, similar, err) : status;

@@ -718,7 +718,6 @@ static enum status write_values(struct export *export, const struct value_table 
     return status;
 }
 
-/* As stored: 4 bytes per value. */
 static enum status open_feature(struct export *export, struct error *err)
 {
     return feature_matrix_open(&export->matrix, &export->feature, export->result,

@@ -31,7 +31,7 @@
 STEPS(DECLARE_STEP, DECLARE_OPTION)
 #undef DECLARE_STEP
 #undef DECLARE_OPTION
-/* They, then NULL. */
+/* All of them, followed by NULL. */
 extern const struct step *const steps[];
 
 struct count_config {

@@ -28,8 +28,8 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state
-        state; /* this and the following up to `watched`: guarded by the staging's lock */
+    /* Guarded by the staging's lock, up to `watched`: */
+    enum slot_state state;
     uint32_t used_bytes, parts, outstanding;
     uint64_t cost; /* sum over its parts, as in share.c */
     struct chain_use use;

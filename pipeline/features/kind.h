@@ -88,7 +88,7 @@ struct feature_kind {
 #define DECLARE_KIND(name, text) extern const struct feature_kind feature_##name;
 FEATURE_KINDS(DECLARE_KIND)
 #undef DECLARE_KIND
-/* They, then NULL. */
+/* All of them, followed by NULL. */
 extern const struct feature_kind *const feature_kinds[];
 
 /* Parses one option of a network's spec; false: unknown. */

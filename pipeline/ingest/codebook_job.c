@@ -52,8 +52,9 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
         status = learning_sample(&learning, &job, walk, features, pictures, err);
     if (status == STATUS_OK) {
         *found = learning_pictures(learning);
-        status = ocl_context_open(&context, &devices.devices->device[devices.chosen[0]],
-                                  config->trace, err);
+        if (*found > 0)
+            status = ocl_context_open(&context, &devices.devices->device[devices.chosen[0]],
+                                      config->trace, err);
     }
     if (status == STATUS_OK)
         status = learning_train(learning, codebooks, features, context, err);

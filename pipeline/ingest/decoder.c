@@ -24,8 +24,9 @@
 #define SPARE_BYTES (4u << 20)
 /* Memory for decoding, besides pixels. */
 #define USUAL_MEMORY (16u << 20)
-/* Decoding time per pixel before it was measured. */
-#define PIXEL_NS 5.0
+/* Decoding time per pixel before it was measured, and the number of pixels that it counts for. */
+#define PIXEL_NS      5.0
+#define PIXELS_BEFORE 262144.0
 
 struct decoder {
     struct decoders *decoders;
@@ -33,7 +34,7 @@ struct decoder {
     pthread_t thread;
     double busy;
     struct picture_waits waits;
-    double pixel_ns;                   /* of the last picture decoded while all slots were full */
+    double spare_ns, spare_pixels;     /* of pictures decoded while all slots were full */
     struct thumbnail_maker *thumbnail; /* NULL: no thumbnails */
 };
 
@@ -177,7 +178,7 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     struct staging_part part;
     const unsigned count = window ? 0 : offer_coded(coded, strips, &pixels);
     const bool spare = !window && part_is_whole(&pixels) && spare_memory(strips) > 0;
-    const double pixel_ns = strips->decoder->pixel_ns;
+    const double pixel_ns = strips->decoder->spare_ns / strips->decoder->spare_pixels;
     struct staging_else other = {
         .rate = 3e9 / pixel_ns * strips->decoder->decoders->config.job->config->threads,
         .patience = (int64_t)(pixel_ns * (double)info->out_width * info->out_height)};
@@ -237,7 +238,8 @@ static bool do_spare(struct strips *strips, uint32_t *bottom)
         use_rows(strips, rows, row, info->out_height);
     const double seconds = clock_seconds_since(start);
     strips->decoder->busy += seconds;
-    strips->decoder->pixel_ns = seconds * 1e9 / ((double)info->out_width * info->out_height);
+    strips->decoder->spare_ns += seconds * 1e9;
+    strips->decoder->spare_pixels += (double)info->out_width * info->out_height;
     bool going = true;
     uint32_t y = 0;
     for (*bottom = 0; *bottom < info->out_height && failure->reason == REASON_NONE && going;) {
@@ -684,8 +686,10 @@ enum status decoders_open(struct decoders **out, const struct decoders_config *c
     int code = 0;
     while (code == 0 && decoders->started < threads) {
         struct decoder *decoder = &decoders->decoder[decoders->started];
-        *decoder = (struct decoder){
-            .decoders = decoders, .number = decoders->started, .pixel_ns = PIXEL_NS};
+        *decoder = (struct decoder){.decoders = decoders,
+                                    .number = decoders->started,
+                                    .spare_ns = PIXEL_NS * PIXELS_BEFORE,
+                                    .spare_pixels = PIXELS_BEFORE};
         pthread_mutex_lock(&decoders->lock);
         code = pthread_create(&decoder->thread, NULL, decoder_main, decoder);
         decoders->running += code == 0;

@@ -360,7 +360,7 @@ static enum status learn_from_sample(struct ingest *ingest, struct error *err)
         take_few(ingest, pictures);
         goto out;
     }
-    status = open_context(ingest, &why);
+    status = pictures > 0 ? open_context(ingest, &why) : STATUS_OK;
     if (status == STATUS_OK)
         status = learning_train(learning, &ingest->codebooks, &ingest->features,
                                 ingest->devices.context, &why);

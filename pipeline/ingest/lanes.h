@@ -17,7 +17,7 @@ bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_d
 /* Makes the plan for features and thumbnails, and opens the job's staging and budget. `lanes` must
  * not be moved, and must outlive them. If the last device fails, so does the job. Uses these fields
  * of the job's configuration: variant, jpeg, isolate, decode, trace, threads, memory,
- * memory_streams, device_memory, slot_bytes, slot_count. Takes over devices->context. */
+ * memory_streams, device_memory, slot_bytes, slot_count. Takes over devices->context, unless no plan can be made. */
 enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ingest_devices *devices,
                        const struct plan_config *plan, struct error *err);
 

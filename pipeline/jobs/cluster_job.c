@@ -155,6 +155,11 @@ static void tell_outcome(struct clustering_report *report, struct cluster_job *j
         memcpy(of->name, job->level_name[i], sizeof of->name);
         of->outcome = job->level[i].outcome;
         job->level[i].outcome = (struct cluster_outcome){0};
+        free(of->outcome.centroids);
+        free(of->outcome.labels);
+        free(of->outcome.distances);
+        of->outcome.centroids = of->outcome.distances = NULL;
+        of->outcome.labels = NULL;
     }
 }
 

@@ -20,10 +20,11 @@ struct clustering_report {
     unsigned level_count;              /* 1: it has no levels */
     struct clustering_level {
         char name[FEATURE_NAME_MAX];
-        struct cluster_outcome outcome; /* of what was found, without centroids and labels */
-    } level[CLUSTER_LEVELS];            /* that of the rows, and those above */
-    struct result_sweep sweep;          /* values NULL: k was given */
-    struct words *words;                /* for its clusters, or NULL */
+        struct cluster_outcome
+            outcome;           /* of what was found, without centroids, labels and distances */
+    } level[CLUSTER_LEVELS];   /* that of the rows, and those above */
+    struct result_sweep sweep; /* values NULL: k was given */
+    struct words *words;       /* for its clusters, or NULL */
 };
 void clustering_report_clear(struct clustering_report *report);
 

@@ -43,7 +43,7 @@ struct kmeans_method {
 #define DECLARE_METHOD(name, word) extern const struct kmeans_method name##_method;
 KMEANS_METHODS(DECLARE_METHOD)
 #undef DECLARE_METHOD
-/* They, then NULL. */
+/* All of them, followed by NULL. */
 extern const struct kmeans_method *const kmeans_methods[];
 
 /* The method named by config->method; NULL if there is none. */

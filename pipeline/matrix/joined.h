@@ -9,7 +9,7 @@
 
 #define JOINED_MOST 16
 
-/* What becomes of the values of the parts: in float64 each is multiplied by the weight of its part. Or, by the
+/* How the rows of parts are combined: in float64 each is multiplied by the weight of its part. Or, by the
  * rule of a preset (unit), rows are scaled to length 1: the values of a part (their square roots if `roots`)
  * are divided by the part's length and multiplied by its weight (0 if the part is 0); all are then divided
  * by the square root of the sum of the squared weights of the nonzero parts. Squares are summed in order. */
@@ -21,7 +21,7 @@ struct join {
     bool roots[JOINED_MOST];
 };
 
-/* Applies it to one row, in place. Thread-safe. */
+/* Combines the parts of one row, in place. Thread-safe. */
 void join_row(float *row, const struct join *join);
 
 /* Takes ownership of the parts, whose columns are those of `join`, even on failure. Its identity combines `name`,

@@ -133,7 +133,7 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
 
 /* Compiles those of the programs that are not in the cache yet, if they are several, in other
  * processes: in one process a driver's compiler may work on one program at a time. What fails is
- * compiled when it is built. */
+ * compiled when it is built. Does nothing without a cache. */
 void ocl_programs_compile(const struct ocl_device *device, const char *name,
                           const char *const *options, unsigned count);
 

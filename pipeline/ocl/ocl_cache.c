@@ -335,6 +335,12 @@ enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folde
     return state;
 }
 
+bool ocl_cache_lacks(const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    return entry_path(path, sizeof path, folder, name) && access(path, F_OK) != 0;
+}
+
 enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
                            struct error *err)
 {

@@ -33,6 +33,8 @@ enum ocl_cache_state { OCL_CACHE_ABSENT, OCL_CACHE_FOUND, OCL_CACHE_DAMAGED };
  * others can write to it; absent also: unreadable, or no cache. */
 enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder,
                                     const char *name);
+/* Is there a cache, without that entry? */
+bool ocl_cache_lacks(const char *folder, const char *name);
 /* STATUS_FAILED: it was not stored. */
 enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
                            struct error *err);

@@ -303,27 +303,21 @@ enum status ocl_program_build(cl_program *out, struct ocl_context *context, cons
     return status;
 }
 
-static bool is_cached(const struct ocl_device *device, const char *source, const char *options)
-{
-    char entry[OCL_KEY + 4], *binary;
-    size_t size;
-    source_key(entry, device, source, options);
-    strcat(entry, ".bin");
-    const bool found = ocl_cache_load(&binary, &size, "programs", entry) == OCL_CACHE_FOUND;
-    free(binary);
-    return found;
-}
-
 void ocl_programs_compile(const struct ocl_device *device, const char *name,
                           const char *const *options, unsigned count)
 {
-    char *source;
+    char *source, entry[OCL_KEY + 4];
     const char **wanted = calloc((size_t)count + 1, sizeof *wanted);
     unsigned found = 0;
     if (wanted && load_source(&source, name, NULL, NULL) == STATUS_OK) {
-        for (unsigned i = 0; i < count; i++)
-            if (!is_cached(device, source, options[i]))
+        for (unsigned i = 0; i < count; i++) {
+            source_key(entry, device, source, options[i]);
+            strcat(entry, ".bin");
+            if (ocl_cache_lacks("programs", entry))
                 wanted[found++] = options[i];
+        }
+        if (found > 1 && observer)
+            observer(name);
         if (found > 1)
             ocl_trial_compile(device->index, source, wanted, found);
         free(source);

@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,13 +38,21 @@ static int run(int *status, int file)
 {
     static char *const arguments[] = {"clpipe", OCL_TRIAL_ARGUMENT, NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
     pid_t process;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     lseek(file, 0, SEEK_SET);
     posix_spawn_file_actions_init(&actions);
     for (int fd = 0; fd <= 2; fd++)
         posix_spawn_file_actions_adddup2(&actions, file, fd);
-    const int code = posix_spawn(&process, "/proc/self/exe", &actions, NULL, arguments, environ);
+    const int code =
+        posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     while (code == 0 && waitpid(process, status, 0) < 0 && errno == EINTR)
         ;
     return code;
@@ -122,6 +132,7 @@ int ocl_trial_serve(void)
     memset(text + (end - text), 0, 2);
     const unsigned device = (unsigned)strtoul(text, NULL, 10);
     const char *source = text + strlen(text) + 1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     log_set_level(LOG_QUIET); /* the caller reports kernel errors */
     enum status status = ocl_devices_open(&devices, 1, &err);
     if (status == STATUS_OK &&

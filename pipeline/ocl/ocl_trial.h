@@ -22,8 +22,9 @@ void ocl_trial_enable(void);
 enum status ocl_trial(unsigned device, const char *source, const char *options, const char *what,
                       struct error *err);
 
-/* Has several processes compile a program with each of the options, into the cache. What fails is
- * left to the caller. Does nothing if trials are not enabled. */
+/* Has several processes compile a program with each of the options, into the cache: NVIDIA's compiler
+ * works on one program at a time in a process. What fails is left to the caller. Does nothing if
+ * trials are not enabled. */
 void ocl_trial_compile(unsigned device, const char *source, const char *const *options,
                        unsigned count);
 

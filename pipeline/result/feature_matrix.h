@@ -13,7 +13,7 @@ struct feature_join {
     bool joined; /* false: one feature, as it is */
 };
 
-/* Those of a name, with the errors of feature_matrix_open, and what the rows are. */
+/* Finds the features of a name; *about describes their rows. Errors as of feature_matrix_open. */
 enum status feature_matrix_find(struct feature_join *of, struct result_feature *about,
                                 const struct result *result, const char *name, struct error *err);
 

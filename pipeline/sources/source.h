@@ -120,7 +120,7 @@ struct source_kind {
 #define DECLARE_KIND(name) extern const struct source_kind source_##name;
 SOURCE_KINDS(DECLARE_KIND)
 #undef DECLARE_KIND
-/* They, then NULL. */
+/* All of them, followed by NULL. */
 extern const struct source_kind *const source_kinds[];
 
 #endif

@@ -378,10 +378,11 @@ def test_methods(mixture, tmp_path):
     for name, options in ("lloyd", []), ("mini-batch", ["--mini-batch", 100]):
         assert run_clpipe(*run, name, *options, cwd=tmp_path).returncode == 0
         assert "up to date" in run_clpipe(*run, name, *options, "--method", name, cwd=tmp_path).stdout
-    for options, why in (["--method", "mini-batch"], "rows of a batch"), \
-            (["--method", "lloyd", "--mini-batch", 5], "lloyd takes no mini-batches"), \
+    for options, why in (["--method", "mini-batch"], "needs --mini-batch N"), \
+            (["--method", "lloyd", "--mini-batch", 5], "--method lloyd and --mini-batch exclude each other"), \
             (["--method", "lloid"], "lloyd|mini-batch"):
         check_one_error(run_clpipe(*run, "x", *options, cwd=tmp_path), 2, why)
+        check_one_error(run_clpipe("run", tmp_path, "-o", "r.h5", *options, cwd=tmp_path), 2, why)
 
 
 @pytest.mark.slow

@@ -127,6 +127,9 @@ def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
     for options, restarts in [(["--n-init", 2], 2), (["-k", "2:4"], 10), (["--mini-batch", 5], 1)]:
         assert clpipe("run", photos, "-k", 3, *options, "-o", "x.h5", "--force").returncode == 0
         assert n_init_of(tmp_path / "x.h5") == restarts, options
+    # Mini-batches are stored, and not taken where another method is requested.
+    assert clpipe("run", photos, "-k", 3, "--method", "lloyd", "-o", "x.h5", "--force").returncode == 0
+    assert n_init_of(tmp_path / "x.h5") == 10
 
 
 def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
