@@ -5,11 +5,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Bytes of an array of `count` elements when it has room for one more. */
+static inline size_t array_bytes(uint64_t count, size_t size)
+{
+    return (count ? 2 * (size_t)count : 1) * size;
+}
+
 /* `array`, which has `count` elements of `size` bytes, with room for one more: it has room for the power of two
  * that they fill, and moves when that is full. NULL: no memory; the array stays. */
 static inline void *array_with_room(void *array, uint64_t count, size_t size)
 {
-    return count & (count - 1) ? array : realloc(array, (count ? 2 * (size_t)count : 1) * size);
+    return count & (count - 1) ? array : realloc(array, array_bytes(count, size));
 }
 
 #endif

@@ -465,7 +465,7 @@ static enum status add_name(struct expansion *expansion, char *name, struct erro
     char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
     if (!larger) {
         free(name);
-        return error_memory(err, expansion->count * sizeof *larger, "the sources");
+        return error_memory(err, array_bytes(expansion->count, sizeof *larger), "the sources");
     }
     expansion->made = larger;
     expansion->made[expansion->count++] = name;

@@ -108,7 +108,7 @@ static enum status add(struct table *table, const char *path, char *class, struc
 {
     char **grown = array_with_room(table->classes, table->count, sizeof *grown);
     if (!grown)
-        return error_memory(err, table->count * sizeof *grown, "a table of classes");
+        return error_memory(err, array_bytes(table->count, sizeof *grown), "a table of classes");
     table->classes = grown;
     const size_t length = strlen(path) + 1;
     memcpy(table->paths + table->paths_size, path, length);

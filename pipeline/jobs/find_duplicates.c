@@ -360,7 +360,7 @@ static enum status add_member(struct stars *stars, struct duplicates_member memb
     struct duplicates *out = stars->f->out;
     struct duplicates_member *grown = array_with_room(out->member, out->members, sizeof *grown);
     if (!grown)
-        return error_memory(err, out->members * sizeof *grown, "groups");
+        return error_memory(err, array_bytes(out->members, sizeof *grown), "groups");
     out->member = grown;
     out->member[out->members++] = member;
     stars->taken[member.row] = true;
@@ -450,7 +450,7 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
     }
     struct duplicates_group *grown = array_with_room(out->group, out->groups, sizeof *grown);
     if (!grown)
-        return error_memory(err, out->groups * sizeof *grown, "groups");
+        return error_memory(err, array_bytes(out->groups, sizeof *grown), "groups");
     out->group = grown;
     struct duplicates_group *group = &out->group[out->groups++];
     *group = (struct duplicates_group){.first = first, .count = out->members - first};

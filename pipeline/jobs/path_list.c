@@ -88,7 +88,7 @@ static enum status split(struct path_list *list, struct error *err)
         uint32_t *lengths = array_with_room(list->length, list->count, sizeof *lengths);
         list->length = lengths ? lengths : list->length;
         if (!start || !lengths)
-            return error_memory(err, (size_t)list->count * 12, "a list of paths");
+            return error_memory(err, array_bytes(list->count, sizeof *start), "a list of paths");
         if (strncmp(list->bytes + at, "./", length < 2 ? length : 2) == 0 ||
             memmem(list->bytes + at, length, "//", 2))
             length = filelist_normalize(list->bytes + at, length);

@@ -117,7 +117,8 @@ static enum status add_name(struct finding *finding, uint64_t row, uint64_t byte
 {
     struct named *grown = array_with_room(finding->named, finding->count, sizeof *grown);
     if (!grown)
-        return error_memory(err, finding->count * sizeof *grown, "the names in an archive");
+        return error_memory(err, array_bytes(finding->count, sizeof *grown),
+                            "the names in an archive");
     finding->named = grown;
     struct named *named = &finding->named[finding->count++];
     named->row = row;

@@ -453,7 +453,8 @@ static enum status leave(struct search *search, const struct block *queries, uin
     for (uint32_t i = 0; i < count; i++) {
         uint64_t *again = array_with_room(search->again, search->again_count, sizeof *again);
         if (!again)
-            return error_memory(err, search->again_count * sizeof *again, "rows to search for");
+            return error_memory(err, array_bytes(search->again_count, sizeof *again),
+                                "rows to search for");
         search->again = again;
         search->again[search->again_count++] = queries->first + search->host_queries[i];
     }

@@ -627,7 +627,7 @@ static enum status add_archive(struct one **out, struct archives *archives,
 {
     struct one **larger = array_with_room(archives->one, archives->count, sizeof *larger);
     if (!larger)
-        return error_memory(err, archives->count * sizeof *larger, "archives");
+        return error_memory(err, array_bytes(archives->count, sizeof *larger), "archives");
     archives->one = larger;
     struct one *one = calloc(1, sizeof *one);
     char *name = strdup(file->name);

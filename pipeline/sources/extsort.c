@@ -115,7 +115,8 @@ static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, s
 {
     struct run *runs = array_with_room(sort->runs, sort->run_count, sizeof *runs);
     if (!runs)
-        return error_memory(err, sort->run_count * sizeof *runs, "the table of sorted runs");
+        return error_memory(err, array_bytes(sort->run_count, sizeof *runs),
+                            "the table of sorted runs");
     sort->runs = runs;
     sort->runs[sort->run_count++] = (struct run){start, end};
     return STATUS_OK;

@@ -176,7 +176,7 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
     for (;;) {
         struct block *grown = array_with_room(list->block, list->blocks, sizeof *grown);
         if (!grown)
-            return error_memory(err, list->blocks * sizeof *grown, "a list");
+            return error_memory(err, array_bytes(list->blocks, sizeof *grown), "a list");
         list->block = grown;
         struct block *block = &list->block[list->blocks];
         *block = *end;
