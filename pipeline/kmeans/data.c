@@ -96,6 +96,8 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     /* Whole pieces of the digest, which is computed while rows are read. */
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
         *slot_rows -= *slot_rows % piece;
+    if (data->resident && data->tile_rows > *slot_rows) /* whole numbers of fills */
+        data->tile_rows -= data->tile_rows % (uint32_t)*slot_rows;
     if (data->tile_rows > data->share.rows)
         data->tile_rows = (uint32_t)data->share.rows;
     if (*slot_rows > data->tile_rows)

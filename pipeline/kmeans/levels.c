@@ -21,6 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parts of a split for each thread before ranks exchange what they found. */
+#define GROUP_EACH 4u
+/* Bytes of a centroid's value on a device: float32 twice, panels, float16 twice, and a sum. */
+#define OF_CENTROID 24ull
+
 /* The rows of fits, on the devices of all ranks, or of the first if they are too few for all. */
 struct bench {
     struct engine *engine; /* NULL: there are none, or another rank has them */
@@ -112,15 +117,18 @@ static enum status fit_level(struct levels *levels, struct cluster_outcome *out,
                                : status;
 }
 
-/* Closes the bench unless so many rows fit beside it, on each rank. */
-static enum status make_room(struct levels *levels, uint64_t rows, struct error *err)
+/* Closes the bench unless so many rows, and k centroids of them, fit beside it, on each rank. */
+static enum status make_room(struct levels *levels, uint64_t rows, uint32_t k, struct error *err)
 {
     int64_t votes = 1;
     if (levels->bench.engine) {
         const struct data *data = &levels->bench.engine->shard.data;
         const uint64_t row = data->stride * sizeof(float),
                        each = row / 2 + 128; /* see plan of data.c */
-        votes = data->resident && rows * (row + each) + data->share.rows * each <= data->spare;
+        /* Both have centroids, panels of them, and sums. */
+        votes = data->resident && rows * (row + each) + data->share.rows * each +
+                                          2 * OF_CENTROID * k * data->stride <=
+                                      data->spare;
     }
     const enum status status = comm_sum(levels->comm, &votes, &votes, 1, err);
     if (votes < levels->comm->size)
@@ -267,7 +275,7 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     struct matrix_list list = {all, row};
     matrix_list_source(&rows, &list, count);
     if (status == STATUS_OK)
-        status = make_room(levels, count, err);
+        status = make_room(levels, count, config->k, err);
     if (status == STATUS_OK)
         status = bench_open(&few, levels, &rows, &of_few, err);
     if (status == STATUS_OK)
@@ -325,6 +333,7 @@ struct split {
     uint32_t parts;
     struct cluster_outcome *found; /* of each part; k is 0 if it has no rows */
     uint32_t first, end;           /* those in memory: */
+    uint32_t group;                /* the first of those that are being divided */
     float *values;
     uint64_t *place, placed; /* where a part's rows are there; all that are */
     uint32_t *seeds;         /* of parts that are seeded: */
@@ -493,7 +502,7 @@ static void divide_part(void *context, uint64_t i)
     struct split *split = context;
     const struct levels *levels = split->levels;
     const struct cluster_config *config = &levels->config;
-    const uint32_t part = split->first + (uint32_t)i, dimension = split->rows->dimension;
+    const uint32_t part = split->group + (uint32_t)i, dimension = split->rows->dimension;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&split->lock);
     enum status status = split->error.status;
@@ -517,11 +526,18 @@ static void divide_part(void *context, uint64_t i)
     pthread_mutex_unlock(&split->lock);
 }
 
+/* How many rows are read at a time: blocks of all threads, in at most a quarter of the memory. */
+static uint64_t rows_of_block(const struct matrix_source *rows, uint64_t memory)
+{
+    const uint64_t most = memory / 4 / (rows->dimension * sizeof(float));
+    return max_u64(1, min_u64(16 * matrix_rows_at_once(rows), most));
+}
+
 /* Reads the rows of the parts from `first` on as far as memory allows, at least one part. */
 static enum status read_parts(struct split *split, struct workers *workers, struct error *err)
 {
     const struct matrix_source *rows = split->rows;
-    const uint64_t start = split->begin[split->first], step = 16 * matrix_rows_at_once(rows);
+    const uint64_t start = split->begin[split->first], step = rows_of_block(rows, split->memory);
     const uint32_t dimension = rows->dimension;
     const struct transform as_is = {METRIC_EUCLIDEAN, dimension, dimension, "row"};
     const size_t each = dimension * sizeof(float);
@@ -586,6 +602,20 @@ static enum status share_part(struct split *split, uint32_t part, uint32_t root,
                : status;
 }
 
+/* Parts of a group, whose results all ranks get; the first rank keeps them. */
+static enum status divide_group(struct split *split, struct workers *workers, uint32_t end,
+                                struct error *err)
+{
+    workers_run(workers, divide_part, split, end - split->group);
+    enum status status = split->error.status;
+    if (status != STATUS_OK)
+        *err = split->error;
+    for (uint32_t part = split->group; part < end && status == STATUS_OK; part++)
+        status = share_part(split, part, part % split->levels->comm->size, err);
+    split->group = end;
+    return status == STATUS_OK ? keep_parts(split, err) : status;
+}
+
 /* The parts from `first` on that are in memory together. */
 static enum status divide_some(struct split *split, struct workers *workers, struct error *err)
 {
@@ -605,14 +635,16 @@ static enum status divide_some(struct split *split, struct workers *workers, str
             status = fit_part(split, split->first, &rows, NULL, levels->config.threads, err);
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
-    } else if (status == STATUS_OK && !all && (status = seed_parts(split, err)) == STATUS_OK) {
-        workers_run(workers, divide_part, split, split->end - split->first);
+        if (status == STATUS_OK)
+            status = share_part(split, split->first, split->first % levels->comm->size, err);
+    } else if (status == STATUS_OK && !all) {
+        /* With several ranks only what all have shared is kept. */
+        const uint32_t size = (uint32_t)levels->comm->size,
+                       group = size > 1 ? GROUP_EACH * levels->config.threads * size : split->parts;
+        status = seed_parts(split, err);
+        for (split->group = split->first; split->group < split->end && status == STATUS_OK;)
+            status = divide_group(split, workers, min_u32(split->end, split->group + group), err);
     }
-    if (status == STATUS_OK && split->error.status != STATUS_OK)
-        *err = split->error;
-    status = status == STATUS_OK ? split->error.status : status;
-    for (uint32_t part = split->first; part < split->end && status == STATUS_OK && !all; part++)
-        status = share_part(split, part, part % levels->comm->size, err);
     if (status == STATUS_OK)
         status = keep_parts(split, err);
     split->first = split->end;
@@ -668,14 +700,11 @@ static enum status join_parts(struct cluster_outcome *out, int32_t **parents,
 
 static enum status divide_all(struct split *split, struct error *err)
 {
-    struct workers *workers = NULL;
+    struct workers *workers = split->levels->rank->lane->workers;
     enum status status = take_parts(split, err);
     split->levels->fits->pending = false; /* parts keep no state of their own */
-    if (status == STATUS_OK)
-        status = workers_open(&workers, split->levels->config.threads, err);
     while (status == STATUS_OK && split->first < split->parts)
         status = divide_some(split, workers, err);
-    workers_close(&workers);
     if (status == STATUS_INTERRUPTED && is_first(split->levels))
         checkpoint_save_fits(split->levels->config.checkpoint, err);
     return status;
@@ -769,7 +798,7 @@ static enum status measure(struct cluster_level *level, uint32_t count,
                            struct error *err)
 {
     const char *metric = metric_names[config->metric];
-    const uint64_t step = 16 * matrix_rows_at_once(source);
+    const uint64_t step = rows_of_block(source, config->memory);
     const uint32_t dimension = source->dimension;
     const size_t bytes = (size_t)min_u64(step, source->rows) * dimension * sizeof(float);
     const struct transform as_is = {METRIC_EUCLIDEAN, dimension, dimension, "row"};

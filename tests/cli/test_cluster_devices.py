@@ -105,15 +105,16 @@ def test_mini_batches_take_one(place, several, tmp_path):
 
 
 @pytest.mark.deep
-def test_goes_on_with_other_devices(place, several, tmp_path):
-    """From a state that two devices kept, on one."""
-    arguments = ["-k", 40, "--n-init", 12]
+@pytest.mark.parametrize("arguments, kept", ((["-k", 40, "--n-init", 12], 1), (["--split", "60x40"], 100000)))
+def test_goes_on_with_other_devices(place, several, tmp_path, arguments, kept):
+    """From a state that two devices kept, on one: for a split, of many of its 60 parts."""
     cluster(place, tmp_path / "whole.h5", *arguments, env=several[1])
     command = [CLPIPE, "cluster", place / "rows.npy", "-o", "x.h5", "--device", "all", *arguments,
                "--checkpoint", "0.001", "--progress", "never"]
     process = subprocess.Popen([str(part) for part in command], cwd=tmp_path,
                                stderr=subprocess.DEVNULL, env={**os.environ, **several[2]})
-    while process.poll() is None and not (tmp_path / "x.h5.kmeans.checkpoint").exists():
+    checkpoint = tmp_path / "x.h5.kmeans.checkpoint"
+    while process.poll() is None and not (checkpoint.exists() and checkpoint.stat().st_size >= kept):
         time.sleep(0.002)
     process.kill()
     process.wait()

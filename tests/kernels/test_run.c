@@ -68,7 +68,7 @@ static void configure(struct cluster_config *config, const struct kind *kind)
     config->init = kind->init;
     config->tol = kind->tol;
     config->weights = kind->weighted ? weights : NULL;
-    config->mini_batch = 100;
+    config->mini_batch = kind->method ? 100 : 0;
     config->max_iter = 12;
     config->n_init = 2;
     config->threads = 2;
