@@ -232,7 +232,8 @@ static unsigned fill_slots(struct staging_part held[16], struct staging *staging
 struct caller {
     struct staging *staging;
     struct staging_part part;
-    atomic_bool done;
+    atomic_bool calling, done;
+    bool acquired, full;
 };
 
 static void *call_main(void *argument)
@@ -241,8 +242,9 @@ static void *call_main(void *argument)
     const struct part_shape pixels = {
         .width = 8, .height = 8, .orientation = 1, .rect = {0, 0, 8, 8}};
     struct staging_else other = {.rate = 1};
-    assert_true(staging_acquire(caller->staging, &caller->part, &pixels, NULL, 0, &other));
-    assert_false(other.full);
+    caller->calling = true;
+    caller->acquired = staging_acquire(caller->staging, &caller->part, &pixels, NULL, 0, &other);
+    caller->full = other.full;
     caller->done = true;
     return NULL;
 }
@@ -283,12 +285,14 @@ static void test_full_slots(void **state)
     assert_int_equal(fill_slots(held, staging), 4);
     struct caller caller = {.staging = staging};
     assert_int_equal(pthread_create(&thread, NULL, call_main, &caller), 0);
+    while (!caller.calling)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-    assert_false(caller.done);
+    const bool waited = !caller.done;
     for (unsigned i = 0; i < 4; i++)
         staging_cancel(staging, &held[i]);
     pthread_join(thread, NULL);
-    assert_true(caller.done);
+    assert_true(waited && caller.acquired && !caller.full);
     staging_cancel(staging, &caller.part);
     staging_abort(staging);
     const struct part_shape pixels = caller.part.shape;

@@ -21,11 +21,8 @@ static void choose(struct candidates *out, uint32_t most)
 
 static uint64_t hash_of(const char *path)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, path, strlen(path));
-    murmur3_final(&state, digest);
+    murmur3_of(digest, path, strlen(path));
     return digest[0];
 }
 
