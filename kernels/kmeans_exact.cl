@@ -373,7 +373,9 @@ seed_commit(__global const float *restrict x, __global const float *restrict can
 }
 
 #if GROUP > 1
-/* What a work-item has written is visible to others that see a later atomic operation of its group. */
+/* What a work-item has written is visible to others that see a later atomic operation of its group: by this
+ * instruction of NVIDIA's, whose devices with tensor cores come here. OpenCL 1.2 has nothing that orders writes for
+ * other work-groups, mem_fence neither: it serves tests alone, which may choose these kernels on CPUs. */
 #ifdef NVIDIA
 #define PUBLISH() __asm__ volatile("membar.gl;" ::: "memory")
 #else

@@ -23,15 +23,19 @@ struct cluster_level {
 
 /* Level 1 is the k-means of the rows, as in cluster_run. Each further one is that of the centroids below, each
  * with weight 1, by the metric (hellinger: euclidean, as they are roots), with the same seed and stop rule;
- * given first centroids and weights are for the rows. A row has the label of its cluster's parent. Resampling,
- * `rounds` times: the rows nearest to each centroid (all of weight 0 left out) are clustered from random
- * centroids with the seed one higher each time, and all rows go to the nearest result. A split: the k-means of
- * the rows with k[1] clusters is level 2. The rows of each of these (those of weight 0 left out) are clustered
- * by themselves, from k-means++ with the same seed and stop rule, with k = `split`, or as many as there are
- * different rows. The centroids of all, in the order of their parents, are level 1, and each row is assigned to
- * the nearest of them. Iteration i of level 1 has the sum of the inertias of all parts, for one that has
- * stopped, its last. Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one.
- * Processes but the first get no labels. */
+ * given first centroids and weights are for the rows. A row has the label of its cluster's parent.
+ *
+ * Resampling, `rounds` times: the rows nearest to each centroid (all of weight 0 left out) are clustered from
+ * random centroids with the seed one higher each time, and all rows go to the nearest result.
+ *
+ * A split: the k-means of the rows with k[1] clusters is level 2. The rows of each of these (those of weight 0
+ * left out) are clustered by themselves, from k-means++ with the same seed and stop rule, with k = `split`, or
+ * as many as there are different rows. The centroids of all, in the order of their parents, are level 1, and
+ * each row is assigned to the nearest of them. Iteration i of level 1 has the sum of the inertias of all parts,
+ * for one that has stopped, its last.
+ *
+ * Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one. In processes but
+ * the first they stay zeroed. */
 enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,
                                const struct matrix_source *source,
                                const struct cluster_config *config,
