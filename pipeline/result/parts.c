@@ -361,7 +361,7 @@ static const char *bad_mapping(hid_t dataset)
     h5_close(&list);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
-               : "is put together from datasets that the manifest does not name";
+               : "is put together differently from what the manifest says";
 }
 
 static struct raw *find_raw(hid_t dataset)
