@@ -268,7 +268,8 @@ def test_several_files_as_one(clpipe, place):
                               cwd=place, env={"TMPDIR": place / "shards"}))
                     for files in (["all.h5"], ["a.h5", "b.h5"]))
         assert one.stdout == two.stdout != ""
-    assert len(list((place / "shards").iterdir())) == SHARDS
+    left = list((place / "shards").glob("[!c]*")) + list((place / "shards").glob("clpipe-cache-*/*"))
+    assert len(left) == SHARDS, left  # PoCL's directory is empty
     check_one_error(clpipe("cluster", "a.h5", "b.h5", "-k", "3", cwd=place), 2, "give -o")
     check_one_error(clpipe("similar", "a.h5", "b.h5", "--all", cwd=place), 2, "clpipe merge")
     check_one_error(clpipe("export", "a.h5", "note.txt", "--what", "images", cwd=place), 2, "note.txt")

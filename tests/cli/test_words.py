@@ -117,7 +117,7 @@ def test_damage_is_told(place):
         check_one_error(report, 3, "/classes/net")
     with h5py.File("x.h5", "r+") as file:
         file["classes/net"].attrs["model_digest"] = "0" * 64
-    assert "another model" in run_clpipe("verify", "x.h5").stdout
+    assert "a different model" in run_clpipe("verify", "x.h5").stdout
 
 
 def shares(scores):
@@ -184,7 +184,7 @@ def test_rank_by_a_class(place, monkeypatch):
         assert numpy.allclose([float(row["score"]) for row in found[:12]], numpy.sort(best)[::-1], atol=1e-4)
         assert [row["row"] for row in found][12:] == ["-1"] * 8
     check_one_error(run_clpipe("similar", "x.h5", "--class", "castel"), 2, "no class 'castel'", "castle", "net")
-    check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--all"), 2, "one of them")
+    check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--all"), 2, "only one of")
     check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--feature", "rgb_8x8x8"), 2, "no classes")
     report = json.loads(run_clpipe("similar", "x.h5", "--class", "cat", "-n", 1, "--json", "-").stdout)
     monkeypatch.syspath_prepend(str(ROOT / "tools" / "python"))
