@@ -310,7 +310,7 @@ def test_interrupted(cached):
     job.send_signal(signal.SIGINT)
     out, err = job.communicate(timeout=60)
     assert job.returncode == 4, err
-    assert err.splitlines()[-1] == "clpipe: interrupted"
+    assert err.splitlines()[-1] == "clpipe: interrupted; run the same command again"
 
 
 def test_nowhere_to_keep_it(cached, tmp_path):
