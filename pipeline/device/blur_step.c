@@ -105,8 +105,8 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
     uint32_t state = RANDOM_START;
     enum status status = proof_open(&proof, 2 * (size_t)TEST_BYTES, 1, err);
     *compared = *wrong = 0;
-    /* Random bytes with runs of white: the largest sum. */
-    for (uint32_t i = 0; i < TEST_BYTES && status == STATUS_OK; i++) {
+    /* Random bytes, which no output has before, with runs of white: the largest sum. */
+    for (uint32_t i = 0; i < 2 * TEST_BYTES && status == STATUS_OK; i++) {
         random_next(&state);
         proof.in[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
     }
