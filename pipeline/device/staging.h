@@ -94,11 +94,12 @@ void staging_cancel(struct staging *staging, struct staging_part *part);
 /* Wakes all threads blocked in acquire; their calls and all later ones return false. */
 void staging_abort(struct staging *staging);
 
-/* Seconds of device work so far, summed over lanes, from event timestamps. Any thread. */
+/* Seconds of device work. */
 struct staging_times {
     double upload, compute, read_back;
     unsigned lanes;
 };
+/* The work so far, summed over lanes, from event timestamps. Any thread. */
 void staging_times(struct staging *staging, struct staging_times *times);
 
 /* Waits until every submitted part was delivered or lost, or the run is aborted. No part may be

@@ -33,9 +33,9 @@ struct tuner {
     void *context;
 };
 
-/* Number of timed comparisons with the default; the second largest ratio (tuner_middle) counts,
- * since other programs may slow down single ones. */
+/* Number of timed comparisons with the default. */
 #define TUNER_DUELS 3
+/* The second largest ratio, which counts, since other programs may slow down single ones. */
 double tuner_middle(const double ratio[TUNER_DUELS]);
 
 /* Tries variants and shapes for `spec` and fills the tuning's entry of its class: the fastest one if

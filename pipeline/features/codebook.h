@@ -86,9 +86,10 @@ enum status feature_bind_codebook(struct feature *feature, const struct feature_
 
 /* --- the C reference ------------------------------------------------------------------------- */
 
-/* The projection of a descriptor, and the number of the word nearest to it. */
+/* The projection of a descriptor. */
 void codebook_project(int8_t *projected, const struct feature_codebook *codebook,
                       const uint8_t *descriptor);
+/* The number of the word nearest to a projected descriptor. */
 uint32_t codebook_nearest(const struct feature_codebook *codebook, const int8_t *projected);
 
 #endif

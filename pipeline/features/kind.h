@@ -94,10 +94,11 @@ extern const struct feature_kind *const feature_kinds[];
 /* Parses one option of a network's spec; false: unknown. */
 bool feature_parse_net(struct feature *feature, const char *option, const char *value,
                        enum status *status, const char *spec, struct error *err);
-/* The same for options of ONNX files, and their part of `settle` and of the spec (net_onnx.c).
+/* The same for options of ONNX files (net_onnx.c).
  * *wrong: what the value must be, or NULL. */
 bool feature_parse_onnx(struct feature_net *net, const char *option, const char *value,
                         const char **wrong);
+/* Their part of `settle`, and below of the spec. */
 enum status feature_settle_onnx(struct feature *feature, const char *spec, struct error *err);
 void feature_write_onnx(char *text, size_t size, const struct feature_net *net);
 /* Writes the end of a network's canonical spec, ",model=..."; "" for other kinds. */

@@ -27,6 +27,7 @@ enum status decoders_open(struct decoders **out, const struct decoders_config *c
 /* Waits until a thread has ended or `deadline` (clock_now()) has passed; true: all have ended. */
 bool decoders_wait(struct decoders *decoders, int64_t deadline);
 
+/* Waits until all threads have ended. */
 void decoders_join(struct decoders *decoders);
 
 /* Decodes the rest of `take` on the calling thread; after decoders_join. */

@@ -33,6 +33,7 @@ struct ingest_job {
 /* Must not be moved afterwards. */
 void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
                      void (*wake)(void *context), void *context);
+/* Closes its staging and budget. */
 void ingest_job_clear(struct ingest_job *job);
 
 /* Ends the run with an error: the first one is kept, and all threads are woken. Any thread, also

@@ -24,11 +24,12 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
 enum status classes_of_table(struct classes *out, struct result *result, const char *file,
                              struct error *err);
 
+#define CLASSES_OF_CLS "cls"
 /* From the images' .cls files (result/sidecars.h); images without one have no class. STATUS_FAILED:
  * the file has no such column, or fewer than two classes. */
-#define CLASSES_OF_CLS "cls"
 enum status classes_of_cls(struct classes *out, struct result *result, struct error *err);
 
+/* Frees the classes of rows and zeroes *classes. */
 void classes_clear(struct classes *classes);
 
 #endif

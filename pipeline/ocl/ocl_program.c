@@ -101,6 +101,16 @@ static void source_key(char hex[OCL_KEY], const struct ocl_device *device, const
     sha256_hex(hex, digest);
 }
 
+#define ENTRY (OCL_KEY + 4)
+
+/* The name of the cache's entry for a program's binary. */
+static void binary_entry(char entry[ENTRY], const struct ocl_device *device, const char *source,
+                         const char *options)
+{
+    source_key(entry, device, source, options);
+    strcat(entry, ".bin");
+}
+
 void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const char *prefix)
 {
     struct sha256 sha;
@@ -238,9 +248,8 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
                                 const char *source, const char *options, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
-    char entry[OCL_KEY + 4];
-    source_key(entry, device, source, options);
-    strcat(entry, ".bin");
+    char entry[ENTRY];
+    binary_entry(entry, device, source, options);
     *out = build_binary(context, entry, options);
     if (*out)
         return STATUS_OK;
@@ -306,13 +315,12 @@ enum status ocl_program_build(cl_program *out, struct ocl_context *context, cons
 void ocl_programs_compile(const struct ocl_device *device, const char *name,
                           const char *const *options, unsigned count)
 {
-    char *source, entry[OCL_KEY + 4];
+    char *source, entry[ENTRY];
     const char **wanted = calloc((size_t)count + 1, sizeof *wanted);
     unsigned found = 0;
     if (wanted && load_source(&source, name, NULL, NULL) == STATUS_OK) {
         for (unsigned i = 0; i < count; i++) {
-            source_key(entry, device, source, options[i]);
-            strcat(entry, ".bin");
+            binary_entry(entry, device, source, options[i]);
             if (ocl_cache_lacks("programs", entry))
                 wanted[found++] = options[i];
         }
