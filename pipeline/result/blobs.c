@@ -1,56 +1,74 @@
 /* blobs.c: writes and reads in blocks. */
 #include "result/blobs.h"
-#include "result/columns.h"
+#include "base/minmax.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define END_BLOCK 4096
+#define END_BLOCK   4096
+#define BLOCK_BYTES (1u << 20)
 
-struct blobs {
-    struct column_writer data, end;
-    uint64_t at_end; /* bytes added so far */
-};
-
-enum status blobs_create(struct blobs **out, hid_t file, const char *group, const char *axis,
-                         uint64_t rows, uint64_t bytes, const char *path, struct error *err)
+/* Writes the blobs end to end. */
+static enum status write_data(hid_t dataset, uint64_t rows, h5_row *row, void *context,
+                              const char *path, struct error *err)
 {
-    H5_SCOPED hid_t id = H5I_INVALID_HID;
-    struct blobs *t = *out = calloc(1, sizeof *t);
-    enum status status =
-        t ? h5_create_group(&id, file, group, path, err) : error_memory(err, sizeof *t, "blobs");
+    uint8_t *block = malloc(BLOCK_BYTES);
+    uint64_t first = 0;
+    size_t used = 0;
+    enum status status = block ? STATUS_OK : error_memory(err, BLOCK_BYTES, "blobs");
+    for (uint64_t i = 0; i < rows && !status; i++) {
+        size_t left = 0, part;
+        const uint8_t *blob = row(context, i, &left);
+        if (!blob)
+            status = h5_row_failed(err);
+        for (; left > 0 && !status; left -= part, blob += part) {
+            part = min_u64(left, BLOCK_BYTES - used);
+            memcpy(block + used, blob, part);
+            used += part;
+            if (used < BLOCK_BYTES)
+                continue;
+            status = h5_write_rows(dataset, VALUE_U8, first, used, block, path, err);
+            first += used;
+            used = 0;
+        }
+    }
     if (!status)
-        status = column_create(&t->data, file, id, "data", VALUE_U8, bytes, NULL, axis, path, err);
-    if (!status)
-        status = column_create(&t->end, file, id, "end", VALUE_U64, rows, NULL, image_table.axis,
-                               path, err);
-    if (status)
-        blobs_close(out);
+        status = h5_write_rows(dataset, VALUE_U8, first, used, block, path, err);
+    free(block);
     return status;
 }
 
-enum status blobs_add(struct blobs *t, const void *blob, uint64_t length, struct error *err)
+struct ends {
+    h5_row *row;
+    void *context;
+    uint64_t end; /* of the rows so far */
+};
+
+static const void *next_end(void *context, uint64_t row, size_t *bytes)
 {
-    t->at_end += length;
-    const enum status status = column_add(&t->end, &t->at_end, sizeof t->at_end, err);
-    return status ? status : column_add_rows(&t->data, blob, length, err);
+    struct ends *ends = context;
+    if (!ends->row(ends->context, row, bytes))
+        return NULL;
+    ends->end += *bytes;
+    *bytes = sizeof ends->end;
+    return &ends->end;
 }
 
-enum status blobs_finish(struct blobs *t, struct error *err)
+enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
+                        uint64_t bytes, h5_row *row, void *context, const char *path,
+                        struct error *err)
 {
-    const enum status status = column_finish(&t->end, err);
-    return status ? status : column_finish(&t->data, err);
-}
-
-void blobs_close(struct blobs **blobs)
-{
-    if (!blobs || !*blobs)
-        return;
-    column_clear(&(*blobs)->data);
-    column_clear(&(*blobs)->end);
-    free(*blobs);
-    *blobs = NULL;
+    struct ends ends = {row, context, 0};
+    const hsize_t size = bytes;
+    H5_SCOPED hid_t id = H5I_INVALID_HID, data = H5I_INVALID_HID;
+    if (h5_create_group(&id, file, group, path, err) ||
+        h5_create_on_scales(&data, file, id, "data", VALUE_U8, 1, &size, &axis, path, err) ||
+        write_data(data, rows, row, context, path, err) ||
+        h5_put_column(file, id, "end", VALUE_U64, rows, NULL, image_table.axis, next_end, &ends,
+                      path, err))
+        return STATUS_FAILED;
+    return h5_finish_dataset(&data, path, err);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

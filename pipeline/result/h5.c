@@ -1,5 +1,6 @@
 /* h5.c: HDF5 with our errors and property lists, and with checks of everything read. */
 #include "result/h5.h"
+#include "base/minmax.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include <errno.h>
@@ -20,6 +21,8 @@
 /* Minimum size of a column of texts for deflation. */
 #define TEXT_CHUNK_BYTES (256u << 10)
 #define TEXT_FROM        (64u << 10)
+/* Columns are written in blocks. */
+#define BLOCK_BYTES (1u << 20)
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
 /* More members of a group, or attributes of an object, count as damage. */
@@ -393,26 +396,73 @@ enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value
     return h5_finish_dataset(&dataset, path, err);
 }
 
+enum status h5_row_failed(struct error *err)
+{
+    return error_errno(err, STATUS_FAILED, errno ? errno : EIO, "read",
+                       "cannot read the values of a column");
+}
+
+/* Writes rows in blocks, padded with zeros to the width of the column. */
+static enum status write_column(hid_t dataset, enum value_type type, uint64_t rows, h5_row *row,
+                                void *context, const char *path, struct error *err)
+{
+    const size_t width = h5_text_width(dataset);
+    const uint64_t most = min_u64(rows, width < BLOCK_BYTES ? BLOCK_BYTES / width : 1);
+    uint8_t *block = malloc(most * width + 1);
+    enum status status = block ? STATUS_OK : error_memory(err, most * width, "a column");
+    for (uint64_t first = 0, count; first < rows && !status; first += count) {
+        count = min_u64(most, rows - first);
+        memset(block, 0, count * width);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            size_t bytes;
+            const void *value = row(context, first + i, &bytes);
+            if (value)
+                memcpy(block + i * width, value, min_u64(bytes, width));
+            else
+                status = h5_row_failed(err);
+        }
+        if (!status)
+            status = h5_write_rows(dataset, type, first, count, block, path, err);
+    }
+    free(block);
+    return status;
+}
+
+enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
+                          uint64_t rows, const struct text_size *size, const char *axis,
+                          h5_row *row, void *context, const char *path, struct error *err)
+{
+    const hsize_t dimension = rows;
+    struct text_size measured = {0, 0};
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    for (uint64_t i = 0; i < rows && type == VALUE_TEXT && !size; i++) {
+        size_t bytes;
+        if (!row(context, i, &bytes))
+            return h5_row_failed(err);
+        text_size_add(&measured, bytes);
+    }
+    if (h5_create_scale(file, axis, rows, path, err) ||
+        (type == VALUE_TEXT
+             ? h5_create_texts(&dataset, parent, name, rows, size ? size : &measured, path, err)
+             : h5_create_dataset(&dataset, parent, name, type, 1, &dimension, path, err)) ||
+        h5_attach_scale(file, dataset, 0, axis, path, err) ||
+        write_column(dataset, type, rows, row, context, path, err))
+        return STATUS_FAILED;
+    return h5_finish_dataset(&dataset, path, err);
+}
+
+static const void *row_of_array(void *context, uint64_t row, size_t *bytes)
+{
+    const char *const *text = context, *value = text ? text[row] : "";
+    *bytes = strlen(value);
+    return value;
+}
+
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, const char *path, struct error *err)
 {
-    struct text_size size = {0, 0};
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    for (uint64_t i = 0; i < count; i++)
-        text_size_add(&size, strlen(text[i]));
-    const size_t width = size.width ? (size_t)size.width : 1;
-    char *row = malloc(width + 1);
-    if (!row)
-        return error_memory(err, width, "a text");
-    enum status status = h5_create_scale(file, axis, count, path, err);
-    if (!status)
-        status = h5_create_texts(&dataset, parent, name, count, &size, path, err);
-    if (!status)
-        status = h5_attach_scale(file, dataset, 0, axis, path, err);
-    for (uint64_t i = 0; i < count && !status; i++)
-        status = h5_write_rows(dataset, VALUE_TEXT, i, 1, strncpy(row, text[i], width), path, err);
-    free(row);
-    return status ? status : h5_finish_dataset(&dataset, path, err);
+    return h5_put_column(file, parent, name, VALUE_TEXT, count, NULL, axis, row_of_array,
+                         (void *)(uintptr_t)text, path, err);
 }
 
 enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,

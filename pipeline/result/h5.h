@@ -124,7 +124,18 @@ enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *er
 /* Text `row` of a column, as a new UTF-8 string. */
 enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
                          struct error *err);
-/* A whole column of texts with the scale `axis`, which is created if missing. */
+/* Row `row` of a column to be written, of *bytes bytes, valid until the next call; NULL: it cannot be read, see
+ * errno. */
+typedef const void *h5_row(void *context, uint64_t row, size_t *bytes);
+/* The error for NULL. */
+enum status h5_row_failed(struct error *err);
+/* A whole column with the scale `axis`, which is created if missing; rows are requested in order. Those of texts
+ * (VALUE_TEXT) are at most size->width bytes long; `size` NULL: they are requested twice, first to be
+ * measured. */
+enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
+                          uint64_t rows, const struct text_size *size, const char *axis,
+                          h5_row *row, void *context, const char *path, struct error *err);
+/* The same with the texts of an array; NULL: all are "". */
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, const char *path, struct error *err);
 

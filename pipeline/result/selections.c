@@ -2,7 +2,6 @@
 #include "result/selections.h"
 #include "base/path.h"
 #include "result/change.h"
-#include "result/columns.h"
 #include "result/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,34 +23,24 @@ static const struct {
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
-static enum status write_reasons(hid_t file, hid_t group, const char *axis,
-                                 const struct selection_values *values, const char *path,
-                                 struct error *err)
-{
+struct reasons {
+    const struct selection_values *values;
     char text[SELECTION_REASON];
-    struct text_size size = {0};
-    struct column_writer column;
-    const uint64_t rows = values->about.rows;
-    for (uint64_t i = 0; i < rows; i++) {
-        values->reason(values->context, i, text);
-        text_size_add(&size, strlen(text));
-    }
-    enum status status =
-        column_create(&column, file, group, "reason", VALUE_TEXT, rows, &size, axis, path, err);
-    for (uint64_t i = 0; i < rows && status == STATUS_OK; i++) {
-        values->reason(values->context, i, text);
-        status = column_add(&column, text, strlen(text), err);
-    }
-    if (status == STATUS_OK)
-        status = column_finish(&column, err);
-    column_clear(&column);
-    return status;
+};
+
+static const void *reason_of_row(void *context, uint64_t row, size_t *bytes)
+{
+    struct reasons *reasons = context;
+    reasons->values->reason(reasons->values->context, row, reasons->text);
+    *bytes = strlen(reasons->text);
+    return reasons->text;
 }
 
 static enum status write_selection(void *context, hid_t file, const char *path, struct error *err)
 {
     const struct selection_values *values = context;
     const struct selection_about *about = &values->about;
+    struct reasons reasons = {.values = values};
     char axis[AXIS_NAME_MAX], omitted[AXIS_NAME_MAX];
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     const char *const axes[] = {axis, omitted};
@@ -63,7 +52,8 @@ static enum status write_selection(void *context, hid_t file, const char *path, 
         h5_create_group(&group, all, about->name, path, err) ||
         h5_put_attributes(group, attributes, ATTRIBUTES, about, path, err) ||
         h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, path, err) ||
-        write_reasons(file, group, axis, values, path, err))
+        h5_put_column(file, group, "reason", VALUE_TEXT, about->rows, NULL, axis, reason_of_row,
+                      &reasons, path, err))
         return STATUS_FAILED;
     for (int i = 0; i < 3 && about->omitted > 0; i++)
         if (h5_put_values(file, group, omitted_column[i].name, omitted_column[i].type, 1, size + 1,

@@ -1,5 +1,5 @@
 /* sidecars.c: writes the columns. Whether cls is a number is known only after the last row, so rows
- * are first kept in a temporary file.
+ * are first kept in temporary files, one for each column.
  *
  * Rows find their records by reading on, since both are in the same order. A row may have no record:
  * its file could not be read. The first such row reads to the end and notes hashes of all records, so
@@ -12,7 +12,6 @@
 #include "base/source_name.h"
 #include "base/unnamed_file.h"
 #include "result/blobs.h"
-#include "result/columns.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +27,8 @@ const struct sidecar_blob sidecar_blob[SIDECAR_BLOBS] = {{"images/json", "json_b
                                                          {"images/txt", "txt_byte"}};
 
 struct sidecars {
-    FILE *walked, *rows;                    /* records; see put_record */
+    FILE *walked;                           /* records of the walk */
+    FILE *rows[SIDECAR_COLUMNS];            /* the texts of the rows, each ended by NUL */
     uint64_t count;                         /* rows */
     bool reading;                           /* `walked` is being read */
     bool text;                              /* some cls is not an integer */
@@ -63,9 +63,10 @@ enum status sidecars_open(struct sidecars **out, const char *directory, struct e
     struct sidecars *sidecars = calloc(1, sizeof *sidecars);
     if (!sidecars)
         return error_memory(err, sizeof *sidecars, "texts beside images");
-    sidecars->walked = temporary_file(directory);
-    sidecars->rows = temporary_file(directory);
-    if (!sidecars->walked || !sidecars->rows) {
+    bool created = (sidecars->walked = temporary_file(directory)) != NULL;
+    for (int i = 0; i < SIDECAR_COLUMNS && created; i++)
+        created = (sidecars->rows[i] = temporary_file(directory)) != NULL;
+    if (!created) {
         const enum status status = io_failed("create", err);
         sidecars_close(&sidecars);
         return status;
@@ -80,13 +81,14 @@ void sidecars_close(struct sidecars **sidecars)
         return;
     if ((*sidecars)->walked)
         fclose((*sidecars)->walked);
-    if ((*sidecars)->rows)
-        fclose((*sidecars)->rows);
     sidecar_reader_close(&(*sidecars)->earlier);
     free((*sidecars)->path);
     free((*sidecars)->ahead);
-    for (int i = 0; i < SIDECAR_COLUMNS; i++)
+    for (int i = 0; i < SIDECAR_COLUMNS; i++) {
+        if ((*sidecars)->rows[i])
+            fclose((*sidecars)->rows[i]);
         free((*sidecars)->record[i]);
+    }
     free(*sidecars);
     *sidecars = NULL;
 }
@@ -100,15 +102,14 @@ char *sidecars_key(const char *path, size_t length)
     return text;
 }
 
-/* --- records: texts, each ended by NUL ------------------------------------------------------- */
+/* --- texts, each ended by NUL ---------------------------------------------------------------- */
 
-static void put_texts(FILE *file, const char *const text[SIDECAR_COLUMNS])
+/* An empty text for NULL. */
+static void put_text(FILE *file, const char *text)
 {
-    for (int i = 0; i < SIDECAR_COLUMNS; i++) {
-        if (text[i])
-            fputs(text[i], file);
-        fputc(0, file);
-    }
+    if (text)
+        fputs(text, file);
+    fputc(0, file);
 }
 
 static bool take_text(char **out, FILE *file)
@@ -119,14 +120,6 @@ static bool take_text(char **out, FILE *file)
     return getdelim(out, &capacity, 0, file) > 0;
 }
 
-static bool take_texts(char *text[SIDECAR_COLUMNS], FILE *file)
-{
-    bool taken = true;
-    for (int i = 0; taken && i < SIDECAR_COLUMNS; i++)
-        taken = take_text(&text[i], file);
-    return taken;
-}
-
 enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err)
@@ -135,16 +128,20 @@ enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char 
     fwrite(&source, sizeof source, 1, file);
     fwrite(path, 1, path_length, file);
     fputc(0, file);
-    put_texts(file, text);
+    for (int i = 0; i < SIDECAR_COLUMNS; i++)
+        put_text(file, text[i]);
     return ferror(file) ? io_failed("write", err) : STATUS_OK;
 }
 
 /* The next record of the walk; false: there is none. */
 static bool next_walked(struct sidecars *sidecars)
 {
-    return fread(&sidecars->source, sizeof sidecars->source, 1, sidecars->walked) == 1 &&
-           take_text(&sidecars->path, sidecars->walked) &&
-           take_texts(sidecars->record, sidecars->walked);
+    FILE *file = sidecars->walked;
+    bool taken = fread(&sidecars->source, sizeof sidecars->source, 1, file) == 1 &&
+                 take_text(&sidecars->path, file);
+    for (int i = 0; i < SIDECAR_COLUMNS && taken; i++)
+        taken = take_text(&sidecars->record[i], file);
+    return taken;
 }
 
 static bool is_integer(const char *text)
@@ -161,11 +158,14 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
 {
     const char *cls = text[COLUMN_CLS];
     sidecars->text |= cls && *cls && !is_integer(cls);
-    put_texts(sidecars->rows, text);
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+    bool failed = false;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
+        put_text(sidecars->rows[i], text[i]);
         text_size_add(&sidecars->size[i], text[i] ? strlen(text[i]) : 0);
+        failed = failed || ferror(sidecars->rows[i]);
+    }
     sidecars->count++;
-    return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
+    return failed ? io_failed("write", err) : STATUS_OK;
 }
 
 /* Notes the record last read. */
@@ -238,87 +238,79 @@ enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char 
     return status;
 }
 
-static enum status compare_rows(bool *same, struct sidecars *s, struct error *err)
+struct spooled {
+    struct sidecars *sidecars;
+    unsigned number;
+    int64_t value; /* of a cls that is a number */
+};
+
+/* The first row begins from the start. */
+static const void *text_of_row(void *context, uint64_t row, size_t *bytes)
 {
-    for (uint64_t row = 0; *same && row < s->count; row++) {
-        const char *stored[SIDECAR_COLUMNS];
-        if (!take_texts(s->record, s->rows))
-            return io_failed("read", err);
-        if (sidecar_reader_row(s->earlier, row, stored, err))
-            return STATUS_FAILED;
-        for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
-            *same = *same && strcmp(s->record[i], stored[i]) == 0;
-    }
-    return STATUS_OK;
+    const struct spooled *column = context;
+    FILE *file = column->sidecars->rows[column->number];
+    char **text = &column->sidecars->record[column->number];
+    if (row == 0 && fseeko(file, 0, SEEK_SET) != 0)
+        return NULL;
+    errno = 0;
+    if (!take_text(text, file))
+        return NULL;
+    *bytes = strlen(*text);
+    return *text;
+}
+
+static const void *number_of_row(void *context, uint64_t row, size_t *bytes)
+{
+    struct spooled *column = context;
+    const char *text = text_of_row(context, row, bytes);
+    if (!text)
+        return NULL;
+    column->value = *text ? strtoll(text, NULL, 10) : SIDECAR_NO_CLS;
+    *bytes = sizeof column->value;
+    return &column->value;
 }
 
 enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
 {
+    enum status status = STATUS_OK;
     *same = s->earlier != NULL;
-    if (fflush(s->rows) != 0)
-        return io_failed("write", err);
-    rewind(s->rows);
-    enum status status = compare_rows(same, s, err);
-    rewind(s->rows);
-    if (status == STATUS_OK && ftruncate(fileno(s->rows), 0) != 0)
-        status = io_failed("empty", err);
+    for (uint64_t row = 0; *same && row < s->count && !status; row++) {
+        const char *stored[SIDECAR_COLUMNS];
+        status = sidecar_reader_row(s->earlier, row, stored, err);
+        for (unsigned i = 0; i < SIDECAR_COLUMNS && *same && !status; i++) {
+            struct spooled column = {s, i, 0};
+            size_t length;
+            const char *text = text_of_row(&column, row, &length);
+            status = text ? STATUS_OK : h5_row_failed(err);
+            *same = text && strcmp(text, stored[i]) == 0;
+        }
+    }
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
+        rewind(s->rows[i]);
+        if (!status && ftruncate(fileno(s->rows[i]), 0) != 0)
+            status = io_failed("empty", err);
+    }
     s->count = s->ahead_count = 0;
     memset(s->size, 0, sizeof s->size);
     s->text = s->reading = s->noted = false;
     return status;
 }
 
-/* --- columns --------------------------------------------------------------------------------- */
-
 enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, struct error *err)
 {
-    struct column_writer column[SIDECAR_COLUMNS - SIDECAR_BLOBS] = {{0}};
-    struct blobs *blobs[SIDECAR_BLOBS] = {NULL};
-    hid_t images = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (fflush(s->rows) != 0)
-        return io_failed("write", err);
-    rewind(s->rows);
-    if (h5_open_group(&images, file, image_table.group, path, err))
-        return STATUS_FAILED;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++) {
+    H5_SCOPED hid_t images = H5I_INVALID_HID;
+    enum status status = h5_open_group(&images, file, image_table.group, path, err);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS && !status; i++) {
+        const unsigned texts = SIDECAR_COLUMNS - SIDECAR_BLOBS;
         const bool number = i == COLUMN_CLS && !s->text;
-        if (column_create(&column[i], file, images, sidecar_names[i],
-                          number ? VALUE_I64 : VALUE_TEXT, s->count, number ? NULL : &s->size[i],
-                          image_table.axis, path, err))
-            goto out;
+        struct spooled column = {s, i, 0};
+        status =
+            i >= texts
+                ? blobs_write(file, sidecar_blob[i - texts].group, sidecar_blob[i - texts].axis,
+                              s->count, s->size[i].bytes, text_of_row, &column, path, err)
+                : h5_put_column(file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
+                                s->count, &s->size[i], image_table.axis,
+                                number ? number_of_row : text_of_row, &column, path, err);
     }
-    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
-        if (blobs_create(&blobs[i], file, sidecar_blob[i].group, sidecar_blob[i].axis, s->count,
-                         s->size[SIDECAR_COLUMNS - SIDECAR_BLOBS + i].bytes, path, err))
-            goto out;
-    for (uint64_t row = 0; row < s->count; row++) {
-        if (!take_texts(s->record, s->rows)) {
-            io_failed("read", err);
-            goto out;
-        }
-        const char *key = s->record[0], *cls = s->record[COLUMN_CLS];
-        const int64_t number = *cls && !s->text ? strtoll(cls, NULL, 10) : SIDECAR_NO_CLS;
-        if (column_add(&column[0], key, strlen(key), err) ||
-            (s->text ? column_add(&column[COLUMN_CLS], cls, strlen(cls), err)
-                     : column_add(&column[COLUMN_CLS], &number, sizeof number, err)))
-            goto out;
-        for (unsigned i = 0; i < SIDECAR_BLOBS; i++) {
-            const char *blob = s->record[SIDECAR_COLUMNS - SIDECAR_BLOBS + i];
-            if (blobs_add(blobs[i], blob, strlen(blob), err))
-                goto out;
-        }
-    }
-    status = STATUS_OK;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS && status == STATUS_OK; i++)
-        status = column_finish(&column[i], err);
-    for (unsigned i = 0; i < SIDECAR_BLOBS && status == STATUS_OK; i++)
-        status = blobs_finish(blobs[i], err);
-out:
-    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
-        blobs_close(&blobs[i]);
-    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++)
-        column_clear(&column[i]);
-    h5_close(&images);
     return status;
 }
