@@ -255,16 +255,18 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     if (wrong) {
         log_message(LOG_NOTICE, "notice: %s %s; it is ignored", shown, wrong);
         checkpoint->size = checkpoint->at = 0;
-    } else if (status == STATUS_OK && fits) {
-        /* They were taken up before. */
-        struct checkpoint_fits again = {0};
-        fits->pending = false;
-        status = take_fits(checkpoint, &again, err);
-        checkpoint_clear_fits(&again);
-    } else if (status == STATUS_OK) {
+        return status;
+    }
+    if (status == STATUS_OK && (!fits || checkpoint->made > fits->resumed))
         log_message(LOG_NOTICE, "resuming after %s, from %s",
                     format_number_of(iterations, sizeof iterations, checkpoint->made, "iteration"),
                     shown);
+    if (status == STATUS_OK && fits) {
+        /* They were taken up before. */
+        struct checkpoint_fits again = {0};
+        fits->resumed = checkpoint->made;
+        status = take_fits(checkpoint, &again, err);
+        checkpoint_clear_fits(&again);
     }
     return status;
 }
@@ -383,6 +385,8 @@ static bool save(struct checkpoint *checkpoint)
     if (!saved)
         log_message(LOG_NOTICE, "notice: cannot save the state of the run: %s",
                     error_line(text, sizeof text, &err));
+    else if (checkpoint->config->fits && checkpoint->run.outcome)
+        checkpoint->config->fits->pending = true;
     const int64_t end = clock_now(), pause = (int64_t)(checkpoint->config->seconds * 1e9);
     checkpoint->next = end + (pause > (end - start) * SHARE ? pause : (end - start) * SHARE);
     return saved;
@@ -462,6 +466,7 @@ enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluste
         cluster_outcome_clear(&fits->fit[--fits->count]);
     fits->fit[fits->count] = copy;
     fits->round[fits->count++] = round;
+    fits->pending = false;
     return STATUS_OK;
 }
 

@@ -25,8 +25,8 @@ struct checkpoint_fits {
     uint32_t *round;             /* of each, how often it was resampled */
     uint64_t resumed;            /* iterations that the file held */
     uint64_t made;               /* iterations of all that was done, restarts and rounds included */
-    bool pending; /* the file holds a state of the next fit, which was not read yet */
-    int64_t next; /* as in struct checkpoint */
+    bool pending;                /* the file holds a state of the next fit */
+    int64_t next;                /* as in struct checkpoint */
 };
 
 enum checkpoint_stage {
