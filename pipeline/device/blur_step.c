@@ -105,10 +105,10 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
     uint32_t state = RANDOM_START;
     enum status status = proof_open(&proof, 2 * (size_t)TEST_BYTES, 1, err);
     *compared = *wrong = 0;
-    /* Random bytes, which no output has before, with runs of white: the largest sum. */
+    /* Random bytes with runs of white and black: the largest and the smallest sums. */
     for (uint32_t i = 0; i < 2 * TEST_BYTES && status == STATUS_OK; i++) {
         random_next(&state);
-        proof.in[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
+        proof.in[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
     }
     /* Parts of growing widths and heights. */
     while (status == STATUS_OK && proof.count < TEST_PARTS && proof.used < TEST_BYTES)

@@ -382,7 +382,6 @@ static enum status test_slot(uint64_t *compared, uint64_t *wrong, struct ocl_con
     enum status status = proof_open(&test->proof, TEST_BYTES, 128, err);
     if (status == STATUS_OK) {
         test->blocks = test->proof.wanted + TEST_BYTES / 2;
-        memset(test->proof.got, 0xa5, TEST_BYTES);
         status = add_parts(test, err);
     }
     if (status == STATUS_OK)

@@ -7,6 +7,7 @@
 
 #define ALIGNMENT  128u
 #define WORK_BYTES (64u << 20) /* for several parts at a time */
+#define POISON     0xa5u       /* in a byte that was not written yet */
 
 static enum status fail_proof(const struct step *step, const struct ocl_device *device,
                               uint64_t compared, uint64_t wrong, struct error *err)
@@ -126,6 +127,11 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
     if (scratch_bytes > 0 && ocl_buffer(&scratch, context, CL_MEM_READ_WRITE, (size_t)scratch_bytes,
                                         NULL, "scratch", err) != STATUS_OK)
         goto out;
+    /* In a slot it is as the last one left it. */
+    if (scratch_bytes > 0 &&
+        ocl_enqueue_fill(queue, "poison", scratch, 0x01010101u * POISON, 0,
+                         (size_t)scratch_bytes / 4 * 4, OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        goto out;
     if (step->refuses && ocl_buffer(&refused, context, copied, verdict_bytes, verdicts, "verdicts",
                                     err) != STATUS_OK)
         goto out;
@@ -171,12 +177,13 @@ enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, st
 {
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *proof = (struct proof){.bytes = bytes, .alignment = alignment};
-    proof->in = aligned_alloc(ALIGNMENT, 3 * bytes);
+    proof->in = aligned_alloc(ALIGNMENT, 4 * bytes);
     if (!proof->in)
-        return error_memory(err, 3 * bytes, "the self-test");
-    memset(proof->in, 0, 3 * bytes);
+        return error_memory(err, 4 * bytes, "the self-test");
+    memset(proof->in, 0, 4 * bytes);
     proof->got = proof->in + bytes;
-    proof->wanted = proof->got + bytes;
+    proof->again = proof->got + bytes;
+    proof->wanted = proof->again + bytes;
     return STATUS_OK;
 }
 
@@ -207,15 +214,20 @@ struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t h
 enum status proof_parts(struct proof *proof, const struct step_node *node,
                         struct ocl_context *context, struct error *err)
 {
-    return proof_run(proof->got, proof->part, proof->count, node, context, proof->in, proof->bytes,
-                     err);
+    memset(proof->got, POISON, proof->bytes);
+    memset(proof->again, (uint8_t)~POISON, proof->bytes);
+    const enum status status = proof_run(proof->again, proof->part, proof->count, node, context,
+                                         proof->in, proof->bytes, err);
+    return status == STATUS_OK ? proof_run(proof->got, proof->part, proof->count, node, context,
+                                           proof->in, proof->bytes, err)
+                               : status;
 }
 
 void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
                    const struct proof_part *part, const uint8_t *wanted)
 {
-    for (uint64_t b = 0; b < part->out.bytes; b++)
-        *wrong += proof->got[part->out_offset + b] != wanted[b];
+    for (uint64_t b = 0, at = part->out_offset; b < part->out.bytes; b++, at++)
+        *wrong += proof->got[at] != wanted[b] || proof->again[at] != wanted[b];
     *compared += part->out.bytes;
 }
 
@@ -224,7 +236,8 @@ enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof
                         struct error *err)
 {
     const size_t bytes = (size_t)proof->count * words * sizeof(uint32_t);
-    const enum status status = proof_parts(proof, node, context, err);
+    const enum status status = proof_run(proof->got, proof->part, proof->count, node, context,
+                                         proof->in, proof->bytes, err);
     for (size_t i = 0; i < bytes && status == STATUS_OK; i++)
         *wrong += proof->got[i] != proof->wanted[i];
     *compared += bytes;

@@ -41,7 +41,7 @@ struct proof {
     struct proof_part part[PROOF_PARTS_MAX];
     uint32_t count, used, alignment; /* bytes used of `in`; of the parts */
     size_t bytes;                    /* of each: */
-    uint8_t *in, *got, *wanted;
+    uint8_t *in, *got, *again, *wanted;
 };
 
 /* Allocates zeros, aligned to 128 bytes. Close it even after a failure. */
@@ -53,13 +53,14 @@ struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t h
 /* Adds the part after the last one, whose shape is set. */
 struct proof_part *proof_add(struct proof *proof);
 
-/* Runs all parts. */
+/* Runs all parts twice, into `got` and `again`, whose bytes differ before. */
 enum status proof_parts(struct proof *proof, const struct step_node *node,
                         struct ocl_context *context, struct error *err);
-/* Counts the bytes of a part's output that differ from `wanted`. */
+/* Counts the bytes of a part's output that differ from `wanted`, which includes those that no kernel wrote. */
 void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
                    const struct proof_part *part, const uint8_t *wanted);
-/* Runs all parts through a step that produces values, `words` for each, and compares them. */
+/* Runs all parts through a step that produces values, `words` for each, and compares them. As in slots, words
+ * are zero before, unless the caller has set others in `got`. */
 enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
                         const struct step_node *node, uint32_t words, struct ocl_context *context,
                         struct error *err);

@@ -4,6 +4,7 @@ not build or counts wrong (tests/miscount simulates these)."""
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -135,6 +136,19 @@ def test_a_wrong_blur_is_not_used(cached, photos):
     result = cached("ingest", photos, "-o", "x.h5", "--device", "cpu", "--blur", "3",
                     miscount="wrong:blur_slot")
     check_one_error(result, 3, "blur_slot blurs wrong")
+
+
+@pytest.mark.deep
+def test_what_a_kernel_did_not_write_is_found(tmp_path, program):
+    """Zeros count as others do, except where words are zero before (codes, quality, words of descriptors)."""
+    kernels = ["blur_slot", "scale_slot", "jpeg_pixels", "jpeg_entropy", "thumbnail_slot", "patch_slot", "sift_slot"]
+    result = run_clpipe("self-test", "--device", "cpu", cwd=tmp_path, timeout=400, env={
+        "LD_PRELOAD": LIBRARY, "CLPIPE_MISCOUNT": " ".join(f"sparing:{kernel}" for kernel in kernels)})
+    lines = re.findall(r"^(.*?) +\d+ \w+ compared, (\d+) differ$", result.stdout, re.MULTILINE)
+    assert {name for name, differ in lines if differ != "0"} == {
+        "blur 3x3", "scaled pixels", "JPEG pixels", "JPEG streams", "pixels of thumbnails", "descriptors patch",
+        "descriptors sift", "descriptors opsift"}, result.stdout
+    assert result.returncode == 1 and "wrong values" in result.stderr
 
 
 @pytest.mark.deep

@@ -1,8 +1,9 @@
-/* miscount.c: makes one kernel of clpipe count wrong or fail to build. A library for LD_PRELOAD.
+/* miscount.c: makes kernels of clpipe count wrong or fail to build. A library for LD_PRELOAD.
  *
- *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local"
+ *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local sparing:blur_slot"
  *
- * A wrong kernel is launched with one work-group too few; the compiler refuses an unbuilt one.
+ * A wrong kernel is launched with one work-group too few; the compiler refuses an unbuilt one; a sparing
+ * one (of a step, whose output is argument OUTPUT) writes no zeros: the bytes keep what they had.
  * Programs from a cache cannot be distinguished: give each test its own cache. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 64u
+#define MOST   64u
+#define OUTPUT 4u
 
 #define NEXT(name)                                                                                 \
     static __typeof__(name) *next;                                                                 \
@@ -22,7 +24,11 @@
 /* A single thread builds and launches. */
 static cl_kernel wrong[MOST];
 static cl_program unbuilt[MOST];
-static unsigned wrong_count, unbuilt_count;
+static unsigned wrong_count, unbuilt_count, sparing_count;
+static struct {
+    cl_kernel kernel;
+    cl_mem output;
+} sparing[MOST];
 
 static bool is_listed(const char *how, const char *kernel)
 {
@@ -40,9 +46,51 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program program, const char
     for (unsigned i = 0; i < wrong_count; i++)
         if (wrong[i] == kernel)
             wrong[i] = NULL; /* the address of an earlier kernel */
+    for (unsigned i = 0; i < sparing_count; i++)
+        if (sparing[i].kernel == kernel)
+            sparing[i].kernel = NULL;
     if (is_listed("wrong", name) && wrong_count < MOST)
         wrong[wrong_count++] = kernel;
+    if (is_listed("sparing", name) && sparing_count < MOST)
+        sparing[sparing_count++].kernel = kernel;
     return kernel;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, size_t size,
+                                               const void *value)
+{
+    NEXT(clSetKernelArg);
+    for (unsigned i = 0; i < sparing_count; i++)
+        if (sparing[i].kernel == kernel && index == OUTPUT)
+            memcpy(&sparing[i].output, value, sizeof sparing[i].output);
+    return next(kernel, index, size, value);
+}
+
+/* The output as it is; NULL: it cannot be read. */
+static unsigned char *read_output(size_t *bytes, cl_command_queue queue, cl_mem output)
+{
+    clGetMemObjectInfo(output, CL_MEM_SIZE, sizeof *bytes, bytes, NULL);
+    unsigned char *data = malloc(*bytes);
+    if (data &&
+        clEnqueueReadBuffer(queue, output, CL_TRUE, 0, *bytes, data, 0, NULL, NULL) == CL_SUCCESS)
+        return data;
+    free(data);
+    return NULL;
+}
+
+/* Puts back the bytes that have become zero. */
+static cl_int spare_zeros(cl_command_queue queue, cl_mem output, unsigned char *before)
+{
+    size_t bytes = 0;
+    unsigned char *after = read_output(&bytes, queue, output);
+    for (size_t i = 0; after && before && i < bytes; i++)
+        before[i] = after[i] ? after[i] : before[i];
+    const cl_int code = after && before ? clEnqueueWriteBuffer(queue, output, CL_TRUE, 0, bytes,
+                                                               before, 0, NULL, NULL)
+                                        : CL_OUT_OF_HOST_MEMORY;
+    free(after);
+    free(before);
+    return code;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel,
@@ -58,6 +106,15 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, c
         const size_t fewer = global[0] - local[0];
         return fewer == 0 ? clEnqueueMarkerWithWaitList(queue, waits, wait, event)
                           : next(queue, kernel, 1, offset, &fewer, local, waits, wait, event);
+    }
+    for (unsigned i = 0; i < sparing_count; i++) {
+        size_t bytes = 0;
+        if (sparing[i].kernel != kernel)
+            continue;
+        unsigned char *before = read_output(&bytes, queue, sparing[i].output);
+        const cl_int code =
+            next(queue, kernel, dimensions, offset, global, local, waits, wait, event);
+        return code == CL_SUCCESS ? spare_zeros(queue, sparing[i].output, before) : code;
     }
     return next(queue, kernel, dimensions, offset, global, local, waits, wait, event);
 }
