@@ -581,9 +581,10 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     enum status status = open_clustering(&own, err);
     report->n_init = own.cluster.n_init;
     if (status == STATUS_OK)
-        status = cluster_job_run(report, &own.job,
-                                 method_of(&own.cluster)->one_device ? 1 : CLUSTERING_DEVICES,
-                                 &own.cluster.reading, make, err);
+        status = cluster_job_run(
+            report, &own.job,
+            method_of(&own.cluster)->one_device && own.levels.split == 0 ? 1 : CLUSTERING_DEVICES,
+            &own.cluster.reading, make, err);
     if (status == STATUS_OK && cluster_job_is_first(&own.job)) {
         output_remove(own.state);
         report->seconds = clock_seconds_since(start);

@@ -65,7 +65,8 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
                         struct error *err)
 {
     struct clustering clustering = {out, config};
-    const struct run_job job = {source, config, run_main, &clustering};
+    const struct run_job job = {
+        .source = source, .config = config, .main = run_main, .context = &clustering};
     *out = (struct cluster_outcome){0};
     enum status status = cluster_run_ranks(&job, devices, err);
     if (status != STATUS_OK)
@@ -150,6 +151,7 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
     struct cluster_config with_k = *config;
     with_k.k = k;
     struct labelling labelling = {labels, distances, &with_k, centroids};
-    const struct run_job job = {source, &with_k, label_main, &labelling};
+    const struct run_job job = {
+        .source = source, .config = &with_k, .main = label_main, .context = &labelling};
     return cluster_run_ranks(&job, devices, err);
 }

@@ -26,7 +26,8 @@
 /* Bytes of a centroid's value on a device: float32 twice, panels, float16 twice, and a sum. */
 #define OF_CENTROID 24ull
 
-/* The rows of fits, on the devices of all ranks, or of the first if they are too few for all. */
+/* The rows of fits, on the devices of all ranks, or of the first if they are too few for all, or in
+ * mini-batches. */
 struct bench {
     struct engine *engine; /* NULL: there are none, or another rank has them */
     struct rank rank;
@@ -57,7 +58,8 @@ static enum status bench_open(struct bench *bench, struct levels *levels,
                               struct error *err)
 {
     const uint64_t chunk = rows->rows > 0 ? column_stats_chunk(rows->rows) : 1;
-    const bool all = (rows->rows + chunk - 1) / chunk >= levels->comm->size;
+    const bool all =
+        !method_of(config)->one_device && (rows->rows + chunk - 1) / chunk >= levels->comm->size;
     *bench = (struct bench){.alone = {.size = 1}, .open = true};
     bench->rank = (struct rank){all ? levels->comm : &bench->alone, levels->rank->lane, rows};
     if (!all && !is_first(levels))
@@ -907,7 +909,11 @@ enum status cluster_levels_run(struct cluster_level *level, const struct cluster
 {
     struct cluster_config own = *config;
     struct levels_job levels = {.level = level, .config = &own, .wanted = wanted};
-    const struct run_job job = {source, &own, levels_main, &levels};
+    const struct run_job job = {.source = source,
+                                .config = &own,
+                                .main = levels_main,
+                                .context = &levels,
+                                .all_ranks = wanted->split > 0};
     struct checkpoint_config checkpoint;
     if (wanted->count == 1 && wanted->rounds == 0)
         return cluster_run(&level->outcome, devices, source, config, err);

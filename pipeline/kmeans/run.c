@@ -112,7 +112,7 @@ static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
     const struct kmeans_method *method = method_of(job->config);
     const uint64_t rows = job->source->rows, chunk = rows > 0 ? column_stats_chunk(rows) : 1;
     const uint64_t chunks = (rows + chunk - 1) / chunk;
-    if (method && method->one_device)
+    if (method && method->one_device && !job->all_ranks)
         count = 1;
     return chunks >= count ? count : chunks > 0 ? (uint32_t)chunks : 1;
 }

@@ -12,6 +12,7 @@ struct run_job {
     /* Called on all ranks; rank 0 fills the outcome. */
     enum status (*main)(void *context, const struct rank *rank, struct error *err);
     void *context;
+    bool all_ranks; /* also with a method that uses one device: `main` uses the others */
 };
 
 /* Runs the job with one rank per device, as far as there are blocks of rows, and again without a

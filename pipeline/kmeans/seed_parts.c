@@ -125,7 +125,8 @@ enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, 
                       const struct cluster_config *config, struct error *err)
 {
     struct parts parts = {sets, count, seeds, done, config};
-    const struct run_job job = {source, config, parts_main, &parts};
+    const struct run_job job = {
+        .source = source, .config = config, .main = parts_main, .context = &parts};
     const struct cluster_devices one = {devices->contexts, 1};
     memset(done, 0, count * sizeof *done);
     const enum status status = cluster_run_ranks(&job, &one, err);

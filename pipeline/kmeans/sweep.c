@@ -242,7 +242,8 @@ enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep
                               const struct cluster_sweep_config *values, struct error *err)
 {
     struct sweeping sweeping = {best, sweep, config, values};
-    const struct run_job job = {source, config, sweep_main, &sweeping};
+    const struct run_job job = {
+        .source = source, .config = config, .main = sweep_main, .context = &sweeping};
     *best = (struct cluster_outcome){0};
     *sweep = (struct cluster_sweep){0};
     enum status status = cluster_run_ranks(&job, devices, err);

@@ -24,6 +24,7 @@ CASES = {
     "empty clusters": ["-k", 9, "--init", "same.npy"],
     "levels": ["--levels", "24,5", "--resample", "20:2", "--weights", "weights.npy"],
     "split": ["--split", "6x5", "--metric", "cosine"],
+    "split, mini-batch": ["--split", "6x5", "--mini-batch", "300", "--max-iter", "9"],
 }
 STREAMED = ["--device-memory", "256K"]
 

@@ -35,6 +35,7 @@ CASES = {
     "components": ["-k", "9", "--pca", "6", "--whiten", "0.5"],
     "levels": ["--levels", "24,6,2", "--metric", "cosine", "--resample", "5:2"],
     "split": ["--split", "6x5", "--metric", "cosine"],
+    "split, mini-batch": ["--split", "6x5", "--mini-batch", "300", "--max-iter", "9"],
     "streamed": ["-k", "9", "--init", "random", "--memory", "1M", "--device-memory", "256K"],
 }
 STATE = "x.h5.kmeans.checkpoint"
