@@ -34,25 +34,19 @@ struct net_fields {
     NET_U32 nothing[2];
 };
 
-/* A tensor and the layer that computes it, for `batch` pictures. It begins at byte place * batch +
- * p * bytes of the workspace in picture p; a pixel has `pitch` bytes. */
-struct net_shape {
-    struct net_fields f; /* of the picture: its size and zero point */
-    NET_U32 place, bytes, pitch;
-    NET_U32 weights, bias, mul, shifts; /* byte offsets in the model; tables: weights */
-};
-
-/* A launch of net_tensor: one convolution, and the addition that follows it, if any. */
+/* A launch of one layer; of net_tensor: a convolution, and the addition that follows it, if any. The
+ * pictures of a tensor are contiguous. */
 struct net_tile {
-    NET_U64 place, place_a, place_b;    /* byte offsets in the workspace */
-    NET_U32 weights, tails, parameters; /* and in the packed arrays */
-    NET_U32 rows;                       /* WINDOW: pixels, PIXELS: lines, DEPTHWISE: pictures */
-    NET_U32 pitch, height_a, width_a, pitch_a;
+    NET_U64 place, place_a, place_b; /* byte offsets in the workspace */
+    /* And in the packed arrays of net_tensor, or in the model: weights or tables, biases. */
+    NET_U32 weights, tails, parameters;
+    NET_U32 rows;                              /* WINDOW: pixels, PIXELS: lines, others: pictures */
+    NET_U32 pitch, height_a, width_a, pitch_a; /* pitch: bytes per pixel */
     NET_U32 chunks, full, tail; /* of 8 * NT channels; of 64 input channels; bytes left over */
     NET_U32 zero;               /* the zero point of the input in each of 4 bytes */
     NET_I32 added;              /* to the sum of the addition, whose input a is the convolution */
-    NET_U32 nothing;
-    struct net_fields f, add;
+    NET_U32 channels_a, zero_b, nothing;
+    struct net_fields f, add; /* f of the picture: its size */
 };
 
 #endif

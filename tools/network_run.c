@@ -145,7 +145,7 @@ static double moved_bytes(const struct net_model *model)
     struct net_plan plan;
     struct error err = ERROR_INIT;
     double bytes = 0;
-    if (net_plan_open(&plan, model, "", &err) != STATUS_OK)
+    if (net_plan_open(&plan, model, "", "net_tensor", &err) != STATUS_OK)
         return 0;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;

@@ -23,10 +23,6 @@
 #define BATCH_MOST 1024u
 #define BUILDERS   8u /* number of threads that build programs */
 
-enum { TAKE, CONVOLUTION, POOL, SUM, EACH, GIVE, KERNELS };
-
-static const char *const kernel_names[KERNELS] = {"net_take", "net_convolution", "net_pool",
-                                                  "net_sum",  "net_each",        "net_give"};
 static const char *const programs[] = {"net_layer", "net_tensor", NULL};
 
 struct net {
@@ -36,8 +32,8 @@ struct net {
     const struct net_output *output;
     struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
-    cl_kernel kernel[KERNELS], *variant;
-    cl_mem constants, shapes, packed;
+    cl_kernel *kernel;   /* of the plan's variants */
+    cl_mem constants[2]; /* of plain kernels: the model; the plan's packed weights */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -47,18 +43,14 @@ static void close_net(void **state)
     struct net *net = *state;
     if (!net)
         return;
-    for (unsigned i = 0; i < KERNELS; i++)
+    for (unsigned i = 0; net->kernel && i < net->plan.variant_count; i++)
         if (net->kernel[i])
             clReleaseKernel(net->kernel[i]);
-    for (unsigned i = 0; net->variant && i < net->plan.variant_count; i++)
-        if (net->variant[i])
-            clReleaseKernel(net->variant[i]);
-    ocl_buffer_release(&net->constants);
-    ocl_buffer_release(&net->shapes);
-    ocl_buffer_release(&net->packed);
+    ocl_buffer_release(&net->constants[0]);
+    ocl_buffer_release(&net->constants[1]);
     host_engine_close(&net->engine);
     net_plan_close(&net->plan);
-    free(net->variant);
+    free(net->kernel);
     free(net);
     *state = NULL;
 }
@@ -71,19 +63,19 @@ static bool is_host(const struct ocl_device *device)
 static enum status open_model(struct net *net, const struct step_node *node, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(net->context);
-    const char *tiles = node->parameter == NET_STEP_EMULATED ? "-cl-std=CL1.2 -DEMULATE"
+    const char *tiles = node->parameter == NET_STEP_EMULATED ? "net_emulated"
                         /* with mma.m16n8k32 for bytes */
-                        : device->nvidia && device->nvidia_major >= 8 ? "-cl-std=CL1.2"
+                        : device->nvidia && device->nvidia_major >= 8 ? programs[1]
                                                                       : NULL;
     net->output = &net->model->outputs[net_model_output(net->model, net->feature->net.output)];
     if (is_host(device))
         return host_engine_open(&net->engine, net->model, NULL, err);
-    if (net_plan_open(&net->plan, net->model, tiles, err) != STATUS_OK)
+    if (net_plan_open(&net->plan, net->model, ocl_range_option(device), tiles, err) != STATUS_OK)
         return STATUS_FAILED;
-    net->variant = calloc(net->plan.variant_count + 1, sizeof *net->variant);
-    return net->variant
+    net->kernel = calloc(net->plan.variant_count, sizeof *net->kernel);
+    return net->kernel
                ? STATUS_OK
-               : error_memory(err, net->plan.variant_count * sizeof *net->variant, "a network");
+               : error_memory(err, net->plan.variant_count * sizeof *net->kernel, "a network");
 }
 
 static enum status open_net(void **state, struct step_needs *needs, struct ocl_context *context,
@@ -113,7 +105,7 @@ static uint64_t work_bytes(const struct step_node *node, const struct ocl_device
     struct net_plan plan;
     struct error err = ERROR_INIT;
     if (is_host(device) || !feature->net.model ||
-        net_plan_open(&plan, feature->net.model, NULL, &err) != STATUS_OK)
+        net_plan_open(&plan, feature->net.model, "", NULL, &err) != STATUS_OK)
         return 0;
     const uint64_t bytes = plan.bytes;
     uint64_t batch = min_u64(min_u64(most, device->max_allocation), UINT32_MAX) / bytes;
@@ -130,37 +122,33 @@ struct building {
     struct error err; /* of the first failure */
 };
 
+/* The first variants, which are plain, come last. */
 static void *build_programs(void *context)
 {
     struct building *building = context;
     struct net *net = building->net;
-    const char *plain = ocl_range_option(ocl_context_device(net->context));
-    for (unsigned i; (i = building->next++) <= net->plan.variant_count;) {
+    for (unsigned i; (i = building->next++) < net->plan.variant_count;) {
+        const unsigned at = net->plan.variant_count - 1 - i;
+        const struct net_variant *variant = &net->plan.variants[at];
         struct error err = ERROR_INIT;
-        enum status status = STATUS_OK;
-        for (unsigned k = 0; i == 0 && k < KERNELS && status == STATUS_OK; k++)
-            status = ocl_context_kernel(&net->kernel[k], net->context, programs[0], kernel_names[k],
-                                        plain, &err);
-        if (i > 0)
-            status = ocl_context_kernel(&net->variant[i - 1], net->context, programs[1],
-                                        net->plan.variants[i - 1].kernel,
-                                        net->plan.variants[i - 1].options, &err);
-        if (status != STATUS_OK && !atomic_exchange(&building->failed, true))
+        if (ocl_context_kernel(&net->kernel[at], net->context, variant->program, variant->kernel,
+                               variant->options, &err) != STATUS_OK &&
+            !atomic_exchange(&building->failed, true))
             building->err = err;
     }
     return NULL;
 }
 
-/* Has other processes compile the variants. Without memory they are compiled when they are built. */
+/* Has other processes compile the programs of net_tensor. Without memory they are compiled when they
+ * are built. */
 static void compile_programs(const struct net *net)
 {
-    const struct net_plan *plan = &net->plan;
-    const char **options = calloc((size_t)plan->variant_count + 1, sizeof *options);
-    for (unsigned i = 0; i < plan->variant_count && options; i++)
-        options[i] = plan->variants[i].options;
+    const unsigned count = net->plan.variant_count - NET_PLAIN_KERNELS;
+    const char **options = calloc((size_t)count + 1, sizeof *options);
+    for (unsigned i = 0; i < count && options; i++)
+        options[i] = net->plan.variants[NET_PLAIN_KERNELS + i].options;
     if (options)
-        ocl_programs_compile(ocl_context_device(net->context), programs[1], options,
-                             plan->variant_count);
+        ocl_programs_compile(ocl_context_device(net->context), programs[1], options, count);
     free(options);
 }
 
@@ -171,20 +159,6 @@ static enum status put_constant(cl_mem *out, const struct net *net, size_t bytes
                       (void *)(uintptr_t)data, "a network", err);
 }
 
-/* The layers in the form for kernels, indexed by their output tensor. */
-static enum status make_shapes(struct net *net, struct error *err)
-{
-    const uint32_t count = net->model->layer_count + 1;
-    struct net_shape *shapes = calloc(count, sizeof *shapes);
-    if (!shapes)
-        return error_memory(err, count * sizeof *shapes, "a network");
-    for (uint32_t t = 0; t < count; t++)
-        shapes[t] = net_plan_shape(&net->plan, t);
-    const enum status status = put_constant(&net->shapes, net, count * sizeof *shapes, shapes, err);
-    free(shapes);
-    return status;
-}
-
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
@@ -192,17 +166,16 @@ static enum status build_net(void *state, struct error *err)
     if (net->engine || !net->model)
         return STATUS_OK;
     compile_programs(net);
-    threads_run(build_programs, &building, net->plan.variant_count > 0 ? BUILDERS : 1);
+    threads_run(build_programs, &building,
+                net->plan.variant_count > NET_PLAIN_KERNELS ? BUILDERS : 1);
     if (building.failed) {
         *err = building.err;
         return STATUS_FAILED;
     }
-    if (net->plan.packed && put_constant(&net->packed, net, net->plan.packed_bytes + 16,
+    if (net->plan.packed && put_constant(&net->constants[1], net, net->plan.packed_bytes + 16,
                                          net->plan.packed, err) != STATUS_OK)
         return STATUS_FAILED;
-    if (make_shapes(net, err) != STATUS_OK)
-        return STATUS_FAILED;
-    return put_constant(&net->constants, net, net->model->size, net->model->bytes, err);
+    return put_constant(&net->constants[0], net, net->model->size, net->model->bytes, err);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -339,79 +312,55 @@ struct launch {
     cl_uint first, pictures, batch;
 };
 
-/* Launches a kernel with `values` work-items per picture. */
-static enum status launch_plain(const struct launch *l, unsigned kernel, size_t values,
-                                struct ocl_waits waits, cl_event *event, struct error *err)
+/* Launches a variant; group: work-items, 0: the usual number. */
+static enum status launch(const struct launch *l, unsigned variant, size_t items, size_t group,
+                          struct ocl_waits waits, cl_event *event, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(l->net->context);
-    const size_t local = slot_kernel_group(device);
-    const size_t global = ocl_range_size(device, l->pictures * values, local);
-    return ocl_enqueue_kernel(l->queue, kernel_names[kernel], l->net->kernel[kernel], 1, &global,
-                              &local, waits, event, err);
+    const size_t local = group ? group : slot_kernel_group(device);
+    const size_t global = ocl_range_size(device, items, local);
+    return ocl_enqueue_kernel(l->queue, l->net->plan.variants[variant].kernel,
+                              l->net->kernel[variant], 1, &global, &local, waits, event, err);
 }
 
-static enum status launch_tile(const struct launch *l, uint32_t layer, struct error *err)
+static enum status launch_layer(const struct launch *l, uint32_t layer, struct error *err)
 {
-    const struct net *net = l->net;
-    const struct net_plan_layer *planned = &net->plan.layers[layer];
-    const cl_kernel kernel = net->variant[planned->variant];
+    const struct net_plan_layer *planned = &l->net->plan.layers[layer];
+    const bool tiled = planned->kind != NET_TILE_NONE;
+    const cl_mem constants = l->net->constants[tiled];
     struct net_tile tile;
-    const size_t local = 32 * planned->warps;
-    const size_t global = net_plan_launch(&tile, &net->plan, layer, l->pictures, l->batch) * local;
-    if (ocl_args(kernel, err, OCL_ARG(tile), OCL_ARG(net->packed), OCL_ARG(l->work),
-                 OCL_ARGS_END) != STATUS_OK)
-        return STATUS_FAILED;
-    return ocl_enqueue_kernel(l->queue, net->plan.variants[planned->variant].kernel, kernel, 1,
-                              &global, &local, OCL_NO_WAITS, NULL, err);
-}
-
-/* Launches the layer that computes tensor t. */
-static enum status launch_layer(const struct launch *l, cl_uint t, struct error *err)
-{
-    static const unsigned char kernel_of[NET_KINDS] = {[NET_CONVOLUTION] = CONVOLUTION,
-                                                       [NET_ADD] = EACH,
-                                                       [NET_MULTIPLY] = EACH,
-                                                       [NET_MAX] = POOL,
-                                                       [NET_MEAN] = POOL,
-                                                       [NET_SUM] = SUM,
-                                                       [NET_TABLE] = EACH};
-    const struct net *net = l->net;
-    const struct net_plan_layer *planned = &net->plan.layers[t - 1];
-    const unsigned kernel = kernel_of[net->model->layers[t - 1].f.kind];
-    if (net->plan.packed && planned->is_made_later)
+    const size_t items = net_plan_launch(&tile, &l->net->plan, layer, l->pictures, l->batch);
+    if (items == 0)
         return STATUS_OK;
-    if (net->plan.packed && planned->kind != NET_TILE_NONE)
-        return launch_tile(l, t - 1, err);
-    if (ocl_args(net->kernel[kernel], err, OCL_ARG(net->shapes), OCL_ARG(t), OCL_ARG(l->pictures),
-                 OCL_ARG(l->batch), OCL_ARG(l->work), OCL_ARG(net->constants),
-                 OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(l->net->kernel[planned->variant], err, OCL_ARG(tile), OCL_ARG(constants),
+                 OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch_plain(l, kernel, net_tensor_values(&net->model->tensors[t]), OCL_NO_WAITS, NULL,
-                        err);
+    return launch(l, planned->variant, items, tiled ? 32 * planned->warps : 0, OCL_NO_WAITS, NULL,
+                  err);
 }
 
 static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_event *event,
                                  struct error *err)
 {
     const struct net *net = l->net;
-    const cl_uint input = 0, output = net->output->tensor;
-    const cl_uint wide = net->model->tensors[output].is_sum;
+    const uint32_t output = net->output->tensor;
+    const struct net_tile in = net_plan_tile(&net->plan, 0, l->pictures, l->batch);
+    const struct net_tile out = net_plan_tile(&net->plan, output, l->pictures, l->batch);
     const size_t taken =
         ((size_t)net->model->height * net->model->width + NET_TAKEN - 1) / NET_TAKEN;
-    if (ocl_args(net->kernel[TAKE], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(net->shapes),
-                 OCL_ARG(input), OCL_ARG(l->first), OCL_ARG(l->pictures), OCL_ARG(l->batch),
-                 OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK ||
-        launch_plain(l, TAKE, taken, io->waits, NULL, err) != STATUS_OK)
+    if (ocl_args(net->kernel[NET_PLAIN_TAKE], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(in),
+                 OCL_ARG(l->first), OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK ||
+        launch(l, NET_PLAIN_TAKE, l->pictures * taken, 0, io->waits, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    for (uint32_t t = 1; t <= output; t++)
-        if (launch_layer(l, t, err) != STATUS_OK)
+    for (uint32_t layer = 0; layer < output; layer++)
+        if (launch_layer(l, layer, err) != STATUS_OK)
             return STATUS_FAILED;
-    if (ocl_args(net->kernel[GIVE], err, OCL_ARG(net->shapes), OCL_ARG(output), OCL_ARG(l->first),
-                 OCL_ARG(l->pictures), OCL_ARG(l->batch), OCL_ARG(l->work), OCL_ARG(io->table),
-                 OCL_ARG(wide), OCL_ARG(io->values), OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(net->kernel[NET_PLAIN_GIVE], err, OCL_ARG(out), OCL_ARG(l->first),
+                 OCL_ARG(l->work), OCL_ARG(io->table), OCL_ARG(io->values),
+                 OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch_plain(l, GIVE, net_tensor_values(&net->model->tensors[output]), OCL_NO_WAITS,
-                        event, err);
+    return launch(l, NET_PLAIN_GIVE, l->pictures * net_tensor_values(&net->model->tensors[output]),
+                  0, OCL_NO_WAITS, event, err);
 }
 
 /* Uses batches of nearly equal size, since small ones are slow. */

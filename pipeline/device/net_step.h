@@ -5,8 +5,8 @@
 
 #include "device/step.h"
 
-/* Node parameter for tests: tensor-core kernels with emulated instructions, on any device but a
- * CPU. */
+/* Node parameter for tests: tensor-core kernels with emulated instructions, by a program net_emulated,
+ * on any device but a CPU. */
 #define NET_STEP_EMULATED 1u
 
 /* The step's self-test for such a node. */

@@ -15,6 +15,17 @@
 #define TAPS_MOST      64u /* with 4-byte pixels */
 #define TILES_MOST     8u  /* of 8 channels, with 4-byte pixels */
 
+static const char *const plain_names[NET_PLAIN_KERNELS] = {
+    "net_take", "net_give", "net_convolution", "net_pool", "net_sum", "net_each"};
+
+static const unsigned char plain_of_kind[NET_KINDS] = {[NET_CONVOLUTION] = NET_PLAIN_CONVOLUTION,
+                                                       [NET_ADD] = NET_PLAIN_EACH,
+                                                       [NET_MULTIPLY] = NET_PLAIN_EACH,
+                                                       [NET_MAX] = NET_PLAIN_POOL,
+                                                       [NET_MEAN] = NET_PLAIN_POOL,
+                                                       [NET_SUM] = NET_PLAIN_SUM,
+                                                       [NET_TABLE] = NET_PLAIN_EACH};
+
 static uint32_t round_up(uint32_t value, uint32_t to)
 {
     return (value + to - 1) / to * to;
@@ -23,15 +34,14 @@ static uint32_t round_up(uint32_t value, uint32_t to)
 /* Bytes per pixel. */
 static uint32_t pitch_of(const struct net_tensor *tensor)
 {
-    return tensor->is_sum                       ? tensor->channels
+    return tensor->is_sum                       ? tensor->channels * (uint32_t)sizeof(int32_t)
            : tensor->channels <= PIXEL_CHANNELS ? PIXEL_CHANNELS
                                                 : round_up(tensor->channels, WORD_CHANNELS);
 }
 
 size_t net_plan_bytes(const struct net_tensor *tensor)
 {
-    return (size_t)tensor->height * tensor->width * pitch_of(tensor) *
-           (tensor->is_sum ? sizeof(int32_t) : 1);
+    return (size_t)tensor->height * tensor->width * pitch_of(tensor);
 }
 
 /* --- fused additions -------------------------------------------------------------------------- */
@@ -50,20 +60,22 @@ static bool is_window(const struct net_model *model, uint32_t layer)
            model->tensors[f->a].channels > PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS;
 }
 
-/* Fuses additions with the later of their convolutions that nothing else reads; the convolution's
- * input must then stay until the addition. */
-static void join_additions(struct net_plan *plan, uint32_t *last)
+/* Chooses the plain kernels, and fuses additions with the later of their convolutions that nothing
+ * else reads: the convolution's input must then stay until the addition. tiles: kernels of
+ * net_tensor are used. */
+static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 {
     const struct net_model *model = plan->model;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;
         const uint32_t later = f->a > f->b ? f->a : f->b;
         plan->layers[i].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
+        plan->layers[i].variant = plain_of_kind[f->kind];
         if (f->kind != NET_ADD || f->a == f->b || model->tensors[later].readers != 1 ||
             !is_window(model, later - 1))
             continue;
         plan->layers[i].convolution = later - 1;
-        plan->layers[later - 1].is_made_later = true;
+        plan->layers[later - 1].is_made_later = tiles;
         const uint32_t input = model->layers[later - 1].f.a;
         last[input] = max_u32(last[input], i + 1);
     }
@@ -99,8 +111,8 @@ static int shifted_before(int32_t shift)
     return shift < 33 ? 33 - shift : 0;
 }
 
-/* Chooses the kernel of a convolution; writes its options after the `used` first bytes. */
-static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS], size_t used,
+/* Chooses the kernel of a convolution, and its options. */
+static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS],
                           const struct net_plan *plan, const struct net_fields *addition)
 {
     const struct net_layer *layer = &plan->model->layers[made->convolution];
@@ -111,8 +123,9 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
     int shifts = 0;
     for (uint32_t c = 0; c < f->channels; c++)
         shifts |= shifted_before(layer->shift[c]);
-    used += (size_t)snprintf(options + used, NET_OPTIONS - used, " -DLIMITS=%d -DSHIFTS=%d",
-                             has_limits(f) || (addition && has_limits(addition)), shifts > 0);
+    const size_t used =
+        (size_t)snprintf(options, NET_OPTIONS, "-cl-std=CL1.2 -DLIMITS=%d -DSHIFTS=%d",
+                         has_limits(f) || (addition && has_limits(addition)), shifts > 0);
     made->warps = made->rows = 4;
     if (is_window(plan->model, made->convolution)) {
         const bool one = taps == 1 && f->stride_y == 1 && f->stride_x == 1 &&
@@ -288,6 +301,38 @@ static void pack(struct net_plan *plan, struct net_plan_layer *made)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
+static uint32_t offset_in(const struct net_model *model, const void *array)
+{
+    return array ? (uint32_t)((const uint8_t *)array - model->bytes) : 0;
+}
+
+struct net_tile net_plan_tile(const struct net_plan *plan, uint32_t tensor, uint32_t pictures,
+                              uint32_t batch)
+{
+    const struct net_model *model = plan->model;
+    const struct net_tensor *made = &model->tensors[tensor];
+    const struct net_layer picture = {
+        .f = {.height = made->height, .width = made->width, .channels = made->channels}};
+    const struct net_layer *layer = tensor > 0 ? &model->layers[tensor - 1] : &picture;
+    const struct net_tensor *a = &model->tensors[layer->f.a], *b = &model->tensors[layer->f.b];
+    return (struct net_tile){
+        .place = plan->place[tensor] * batch,
+        .place_a = plan->place[layer->f.a] * batch,
+        .place_b = plan->place[layer->f.b] * batch,
+        .weights = offset_in(model, layer->tables ? (const void *)layer->tables : layer->weights),
+        .parameters = offset_in(model, layer->bias),
+        .rows = pictures,
+        .pitch = pitch_of(made),
+        .height_a = a->height,
+        .width_a = a->width,
+        .pitch_a = pitch_of(a),
+        .chunks = 1,
+        .zero = a->zero * 0x1010101u,
+        .channels_a = a->channels,
+        .zero_b = b->zero,
+        .f = layer->f};
+}
+
 /* Adds the fused addition to the kernel's parameters. */
 static void set_addition(struct net_tile *tile, const struct net_plan *plan, uint32_t i)
 {
@@ -303,29 +348,21 @@ static void set_addition(struct net_tile *tile, const struct net_plan *plan, uin
     tile->added = (1 << (f->shift - 1)) + (int32_t)(f->zero << f->shift) - zeros;
 }
 
-/* Plans the kernel of layer i, or of the convolution fused with it. */
-static void plan_layer(struct net_plan *plan, uint32_t i, const char *tiles)
+/* Plans a kernel of net_tensor for layer i, or for the convolution fused with it; there may be none. */
+static enum status plan_layer(struct net_plan *plan, uint32_t i, const char *tiles,
+                              struct error *err)
 {
     struct net_plan_layer *made = &plan->layers[i];
     const bool joined = made->convolution != i;
-    const struct net_fields *f = &plan->model->layers[made->convolution].f;
-    const struct net_tensor *a = &plan->model->tensors[f->a];
     struct net_tile *tile = &made->tile;
     struct net_variant *variant = &plan->variants[plan->variant_count];
-    *tile = (struct net_tile){.place = plan->place[i + 1],
-                              .place_a = plan->place[f->a],
-                              .f = *f,
-                              .pitch = pitch_of(&plan->model->tensors[i + 1]),
-                              .height_a = a->height,
-                              .width_a = a->width,
-                              .pitch_a = pitch_of(a),
-                              .zero = a->zero * 0x1010101u,
-                              .chunks = 1};
-    snprintf(variant->options, NET_OPTIONS, "%s", tiles);
-    variant->kernel = choose(made, variant->options, strlen(tiles), plan,
-                             joined ? &plan->model->layers[i].f : NULL);
+    *tile = net_plan_tile(plan, made->convolution + 1, 1, 1);
+    tile->place = plan->place[i + 1];
+    *variant = (struct net_variant){.program = tiles};
+    variant->kernel =
+        choose(made, variant->options, plan, joined ? &plan->model->layers[i].f : NULL);
     if (!variant->kernel)
-        return;
+        return STATUS_OK;
     if (made->kind == NET_TILE_WINDOW) {
         tile->chunks = (tile->pitch + made->columns - 1) / made->columns;
         tile->full = tile->pitch_a / DEEP;
@@ -333,58 +370,52 @@ static void plan_layer(struct net_plan *plan, uint32_t i, const char *tiles)
     }
     if (joined)
         set_addition(tile, plan, i);
+    const size_t bytes = plan->packed_bytes + packed_most(made);
+    if (bytes > PACKED_MOST) {
+        made->kind = NET_TILE_NONE;
+        plan->layers[made->convolution].is_made_later = false;
+        return STATUS_OK;
+    }
+    uint8_t *packed = realloc(plan->packed, bytes);
+    if (!packed)
+        return error_memory(err, bytes, "a network's weights");
+    plan->packed = packed;
+    pack(plan, made);
+    made->variant = NET_PLAIN_KERNELS;
     while (strcmp(plan->variants[made->variant].options, variant->options) != 0)
         made->variant++;
     plan->variant_count += made->variant == plan->variant_count;
-}
-
-/* Plans all layers with tiled kernels. */
-static enum status plan_tiles(struct net_plan *plan, const char *tiles, struct error *err)
-{
-    for (uint32_t i = 0; i < plan->model->layer_count; i++) {
-        struct net_plan_layer *made = &plan->layers[i];
-        if (made->convolution == NET_NO_LAYER || made->is_made_later)
-            continue;
-        plan_layer(plan, i, tiles);
-        if (made->kind == NET_TILE_NONE)
-            continue;
-        const size_t bytes = plan->packed_bytes + packed_most(made);
-        uint8_t *packed = bytes <= PACKED_MOST ? realloc(plan->packed, bytes) : NULL;
-        if (!packed) {
-            free(plan->packed);
-            plan->packed = NULL;
-            return bytes > PACKED_MOST ? STATUS_OK
-                                       : error_memory(err, bytes, "a network's weights");
-        }
-        plan->packed = packed;
-        pack(plan, made);
-    }
     return STATUS_OK;
 }
 
-enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *tiles,
-                          struct error *err)
+enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *plain,
+                          const char *tiles, struct error *err)
 {
     const uint32_t count = model->layer_count + 1;
-    *plan = (struct net_plan){.model = model};
+    *plan = (struct net_plan){.model = model, .variant_count = NET_PLAIN_KERNELS};
     uint32_t *last = held_array(&plan->held, count, sizeof *last);
     size_t *room = held_array(&plan->held, count, sizeof *room); /* multiples of ALIGNMENT */
     plan->place = held_array(&plan->held, count, sizeof *plan->place);
     plan->layers = held_array(&plan->held, count, sizeof *plan->layers);
-    plan->variants = held_array(&plan->held, count, sizeof *plan->variants);
+    plan->variants = held_array(&plan->held, NET_PLAIN_KERNELS + count, sizeof *plan->variants);
     enum status status = held_check(&plan->held, "a network", err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         last[i] = model->tensors[i].last;
     }
+    for (unsigned i = 0; i < NET_PLAIN_KERNELS && status == STATUS_OK; i++) {
+        plan->variants[i] = (struct net_variant){.program = "net_layer", .kernel = plain_names[i]};
+        snprintf(plan->variants[i].options, NET_OPTIONS, "%s", plain);
+    }
     if (status == STATUS_OK) {
-        join_additions(plan, last);
+        join_additions(plan, last, tiles != NULL);
         plan->bytes = net_find_places(plan->place, room, last, count);
         if (plan->bytes > UINT32_MAX)
             status = error_memory(err, plan->bytes, "the values of a network");
     }
-    if (status == STATUS_OK && tiles)
-        status = plan_tiles(plan, tiles, err);
+    for (uint32_t i = 0; i < model->layer_count && tiles && status == STATUS_OK; i++)
+        if (plan->layers[i].convolution != NET_NO_LAYER && !plan->layers[i].is_made_later)
+            status = plan_layer(plan, i, tiles, err);
     if (status != STATUS_OK)
         net_plan_close(plan);
     return status;
@@ -397,50 +428,30 @@ void net_plan_close(struct net_plan *plan)
     *plan = (struct net_plan){.model = NULL};
 }
 
-/* --- layers -------------------------------------------------------------------------------- */
-
-static uint32_t offset_in(const struct net_model *model, const void *array)
-{
-    return array ? (uint32_t)((const uint8_t *)array - model->bytes) : 0;
-}
-
-struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor)
-{
-    const struct net_model *model = plan->model;
-    const struct net_tensor *made = &model->tensors[tensor];
-    struct net_shape s = {.f = {.height = made->height,
-                                .width = made->width,
-                                .channels = made->channels,
-                                .zero = made->zero},
-                          .place = (uint32_t)plan->place[tensor],
-                          .bytes = (uint32_t)net_plan_bytes(made),
-                          .pitch = pitch_of(made)};
-    if (tensor == 0)
-        return s;
-    const struct net_layer *layer = &model->layers[tensor - 1];
-    s.f = layer->f;
-    s.weights = offset_in(model, layer->tables ? (const void *)layer->tables : layer->weights);
-    s.bias = offset_in(model, layer->bias);
-    s.mul = offset_in(model, layer->mul);
-    s.shifts = offset_in(model, layer->shift);
-    return s;
-}
-
 size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t layer,
                        uint32_t pictures, uint32_t batch)
 {
     const struct net_plan_layer *made = &plan->layers[layer];
+    *tile = net_plan_tile(plan, layer + 1, pictures, batch);
+    if (made->is_made_later)
+        return 0;
+    if (made->kind == NET_TILE_NONE)
+        return pictures * net_tensor_values(&plan->model->tensors[layer + 1]);
     *tile = made->tile;
     tile->place *= batch;
     tile->place_a *= batch;
     tile->place_b *= batch;
+    size_t groups;
     if (made->kind == NET_TILE_DEPTHWISE) {
         const size_t across = (tile->f.width + made->columns - 1) / made->columns;
         const size_t down = (tile->f.height + made->rows - 1) / made->rows;
         tile->rows = pictures;
-        return (pictures * across * down * (tile->pitch / 4) + 32 * made->warps - 1) /
-               (32 * made->warps);
+        groups = (pictures * across * down * (tile->pitch / 4) + 32 * made->warps - 1) /
+                 (32 * made->warps);
+    } else {
+        tile->rows =
+            pictures * tile->f.height * (made->kind == NET_TILE_WINDOW ? tile->f.width : 1);
+        groups = (size_t)((tile->rows + made->rows - 1) / made->rows) * tile->chunks;
     }
-    tile->rows = pictures * tile->f.height * (made->kind == NET_TILE_WINDOW ? tile->f.width : 1);
-    return (size_t)((tile->rows + made->rows - 1) / made->rows) * tile->chunks;
+    return groups * 32 * made->warps;
 }

@@ -1,6 +1,5 @@
-/* device_plan.h: how an OpenCL device computes a network: offsets of tensors, layers with kernels
- * of net_tensor instead of the plain ones, and weights in the order in which these kernels read
- * them.
+/* device_plan.h: how an OpenCL device computes a network: offsets of tensors, the kernel of each
+ * layer, plain or of net_tensor, and weights in the order in which those of net_tensor read them.
  *
  * Pixels have 4 bytes, or a multiple of 16 for more than 4 channels; the padding is undefined. The
  * tensors of a batch are contiguous. Tensors that are not needed at the same time may share
@@ -15,24 +14,34 @@
 #define NET_OPTIONS  288u
 #define NET_NO_LAYER UINT32_MAX
 
+/* The plain kernels, the first variants of each plan. */
+enum net_plain {
+    NET_PLAIN_TAKE,
+    NET_PLAIN_GIVE,
+    NET_PLAIN_CONVOLUTION,
+    NET_PLAIN_POOL,
+    NET_PLAIN_SUM,
+    NET_PLAIN_EACH,
+    NET_PLAIN_KERNELS
+};
+
 /* The kernels of net_tensor. */
 enum net_tile_kind { NET_TILE_NONE, NET_TILE_WINDOW, NET_TILE_PIXELS, NET_TILE_DEPTHWISE };
 
 struct net_plan_layer {
     /* The convolution that is computed: the layer itself, or one fused into this addition, which
-     * has no launch itself. */
+     * has no launch itself (is_made_later). NET_NO_LAYER: none. */
     uint32_t convolution;
     bool is_made_later;
-    enum net_tile_kind kind; /* NONE: by plain kernels */
+    enum net_tile_kind kind; /* NONE: a plain kernel */
     unsigned variant;
-    struct net_tile tile;   /* for one picture */
+    struct net_tile tile;   /* of net_tensor, for one picture */
     uint32_t rows, columns; /* per work-group: rows as in the tile; pixels */
     uint32_t warps;         /* per work-group */
 };
 
-/* A program of net_tensor. */
 struct net_variant {
-    const char *kernel;
+    const char *program, *kernel;
     char options[NET_OPTIONS];
 };
 
@@ -44,23 +53,25 @@ struct net_plan {
     struct net_plan_layer *layers;
     struct net_variant *variants;
     unsigned variant_count;
-    uint8_t *packed; /* weights and parameters; NULL: all layers use plain kernels */
+    uint8_t *packed; /* weights and parameters of net_tensor; NULL: plain kernels only */
     size_t packed_bytes;
 };
 
-/* tiles: begin of the compiler's options for net_tensor; NULL: only plain kernels, with the same
- * offsets. STATUS_FAILED: memory. */
-enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *tiles,
-                          struct error *err);
+/* plain: the compiler's options for net_layer. tiles: the program of net_tensor's kernels; NULL: only
+ * plain kernels, with the same offsets. STATUS_FAILED: memory. */
+enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *plain,
+                          const char *tiles, struct error *err);
 void net_plan_close(struct net_plan *plan); /* accepts a zeroed struct */
 
 /* Bytes per tensor of one picture. */
 size_t net_plan_bytes(const struct net_tensor *tensor);
 
-/* The layer that computes tensor `tensor`, as the plain kernels read it; tensor 0: the picture. */
-struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor);
+/* The launch of a plain kernel that makes or reads a tensor, 0: the picture, for `pictures` in a
+ * workspace for `batch`. */
+struct net_tile net_plan_tile(const struct net_plan *plan, uint32_t tensor, uint32_t pictures,
+                              uint32_t batch);
 
-/* The number of work-groups for `pictures`, and their tile in a workspace for `batch` pictures. */
+/* The launch of a layer's kernel; returns the number of work-items, 0: an addition makes it. */
 size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t layer,
                        uint32_t pictures, uint32_t batch);
 
