@@ -64,25 +64,42 @@ static uint8_t *slurp(const char *path, size_t *size)
     return bytes;
 }
 
+/* Bytes of an output's values of a picture, as they are written. */
+static size_t output_bytes(const struct net_tensor *tensor)
+{
+    return net_tensor_values(tensor) * (tensor->is_sum ? sizeof(uint32_t) : 1);
+}
+
+/* Stores the words of an output of a picture as bytes of its tensor; returns their end. */
+static uint8_t *store_words(uint8_t *result, const uint32_t *words, const struct net_tensor *tensor)
+{
+    for (size_t i = 0; i < net_tensor_values(tensor); i++) {
+        if (tensor->is_sum)
+            memcpy(result + 4 * i, words + i, 4);
+        else
+            result[i] = (uint8_t)words[i];
+    }
+    return result + output_bytes(tensor);
+}
+
 static void *work(void *context)
 {
     struct job *job = context;
     const struct net_model *model = job->model;
-    struct error err = ERROR_INIT;
-    struct host_scratch *scratch = NULL;
-    const bool ready = host_scratch_open(&scratch, job->engine, &err) == STATUS_OK;
-    if (!ready)
+    uint8_t *scratch = host_scratch(job->engine);
+    uint32_t *words = malloc(NET_VALUES_MAX * sizeof *words);
+    if (!scratch || !words)
         atomic_store(&job->failed, true);
-    for (size_t p; ready && (p = atomic_fetch_add(&job->next, 1)) < job->count;) {
-        void *outputs[NET_OUTPUTS_MAX];
+    for (size_t p; scratch && words && (p = atomic_fetch_add(&job->next, 1)) < job->count;) {
         uint8_t *at = job->results + p * job->result_bytes;
+        host_engine_run(job->engine, scratch, job->pictures + p * job->picture_bytes);
         for (uint32_t i = 0; i < model->output_count; i++) {
-            outputs[i] = at;
-            at += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
+            host_engine_words(words, job->engine, scratch, &model->outputs[i]);
+            at = store_words(at, words, &model->tensors[model->outputs[i].tensor]);
         }
-        host_engine_run(job->engine, scratch, job->pictures + p * job->picture_bytes, outputs);
     }
-    host_scratch_close(&scratch);
+    free(words);
+    free(scratch);
     return NULL;
 }
 
@@ -205,23 +222,6 @@ static double copy_rate(struct ocl_context *context)
     return rate;
 }
 
-/* Stores the words of one output of all pictures as bytes of its tensor, `at` in the results of a picture. */
-static void store_words(struct job *job, const uint32_t *words, const struct net_tensor *tensor,
-                        size_t at)
-{
-    const size_t values = net_tensor_values(tensor);
-    for (size_t p = 0; p < job->count; p++) {
-        uint8_t *result = job->results + p * job->result_bytes + at;
-        for (size_t i = 0; i < values; i++) {
-            const uint32_t word = words[p * values + i];
-            if (tensor->is_sum)
-                memcpy(result + 4 * i, &word, 4);
-            else
-                result[i] = (uint8_t)word;
-        }
-    }
-}
-
 /* One output of all pictures, one batch, `repeats` times; `at` is its place in the results of a picture, `rate`
  * what the device copies, in bytes a second. */
 static enum status run_output(struct job *job, struct ocl_context *context,
@@ -286,7 +286,8 @@ static enum status run_output(struct job *job, struct ocl_context *context,
     if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, made, OCL_NO_WAITS,
                          NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    store_words(job, made, tensor, at);
+    for (size_t p = 0; p < job->count; p++)
+        store_words(job->results + p * job->result_bytes + at, made + p * words, tensor);
     const double bytes = moved_bytes(model) * (double)job->count;
     printf(
         "{\"device\": \"%s\", \"pictures\": %zu, \"open_s\": %.3f, \"batch_s\": %.6f, "
@@ -325,7 +326,7 @@ static enum status run_device(struct job *job, const char *selector, int repeats
     for (uint32_t i = 0; i < model->output_count; i++) {
         if (run_output(job, context, &model->outputs[i], at, repeats, rate, err) != STATUS_OK)
             return STATUS_FAILED;
-        at += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
+        at += output_bytes(&model->tensors[model->outputs[i].tensor]);
     }
     ocl_context_close(&context);
     ocl_devices_close(&devices);
@@ -358,9 +359,9 @@ int main(int argc, char **argv)
     struct job job = {.model = model,
                       .engine = engine,
                       .pictures = slurp(argv[2], &size),
-                      .picture_bytes = net_tensor_bytes(&model->tensors[0])};
+                      .picture_bytes = net_tensor_values(&model->tensors[0])};
     for (uint32_t i = 0; i < model->output_count; i++)
-        job.result_bytes += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
+        job.result_bytes += output_bytes(&model->tensors[model->outputs[i].tensor]);
     job.count = size / job.picture_bytes;
     job.results = malloc(job.count * job.result_bytes + 1);
     FILE *out = fopen(argv[3], "wb");

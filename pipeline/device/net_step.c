@@ -152,13 +152,6 @@ static void compile_programs(const struct net *net)
     free(options);
 }
 
-static enum status put_constant(cl_mem *out, const struct net *net, size_t bytes, const void *data,
-                                struct error *err)
-{
-    return ocl_buffer(out, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes,
-                      (void *)(uintptr_t)data, "a network", err);
-}
-
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
@@ -172,10 +165,14 @@ static enum status build_net(void *state, struct error *err)
         *err = building.err;
         return STATUS_FAILED;
     }
-    if (net->plan.packed && put_constant(&net->constants[1], net, net->plan.packed_bytes + 16,
-                                         net->plan.packed, err) != STATUS_OK)
-        return STATUS_FAILED;
-    return put_constant(&net->constants[0], net, net->model->size, net->model->bytes, err);
+    const void *const bytes[2] = {net->model->bytes, net->plan.packed};
+    const size_t sizes[2] = {net->model->size, net->plan.packed_bytes + 16};
+    for (int i = 0; i < 2; i++)
+        if (bytes[i] &&
+            ocl_buffer(&net->constants[i], net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                       sizes[i], (void *)(uintptr_t)bytes[i], "a network", err) != STATUS_OK)
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -209,36 +206,22 @@ struct host_job {
     const struct net_part *parts;
     uint32_t *words;
     uint32_t count;
-    atomic_uint next;
-    atomic_bool no_memory;
+    atomic_uint next; /* less than `count` in the end: no thread had memory */
 };
-
-static void put_words(uint32_t *words, const struct net *net, const void *values)
-{
-    const struct net_tensor *output = &net->model->tensors[net->output->tensor];
-    for (size_t i = 0; i < net_tensor_values(output); i++)
-        words[i] = output->is_sum ? ((const uint32_t *)values)[i] : ((const uint8_t *)values)[i];
-}
 
 static void *compute_pictures(void *context)
 {
     struct host_job *job = context;
-    const struct net *net = job->net;
-    struct host_scratch *scratch = NULL;
-    void *outputs[NET_OUTPUTS_MAX] = {NULL};
-    void *values = malloc(net_tensor_bytes(&net->model->tensors[net->output->tensor]));
-    outputs[net->output - net->model->outputs] = values;
-    if (!values || host_scratch_open(&scratch, net->engine, NULL) != STATUS_OK)
-        job->no_memory = true;
-    for (uint32_t i; values && scratch && (i = job->next++) < job->count;) {
+    const struct host_engine *engine = job->net->engine;
+    uint8_t *scratch = host_scratch(engine);
+    for (uint32_t i; scratch && (i = job->next++) < job->count;) {
         const struct net_part *part = &job->parts[i];
         if (part->words == NET_NO_WORDS)
             continue;
-        host_engine_run(net->engine, scratch, job->pixels + part->offset, outputs);
-        put_words(job->words + part->words, net, values);
+        host_engine_run(engine, scratch, job->pixels + part->offset);
+        host_engine_words(job->words + part->words, engine, scratch, job->net->output);
     }
-    host_scratch_close(&scratch);
-    free(values);
+    free(scratch);
     return NULL;
 }
 
@@ -247,7 +230,7 @@ static enum status compute_all(struct host_job *job, struct error *err)
 {
     const uint32_t units = ocl_context_device(job->net->context)->compute_units;
     threads_run(compute_pictures, job, min_u32(units, job->count));
-    return job->next >= job->count || !job->no_memory
+    return job->next >= job->count
                ? STATUS_OK
                : error_memory(err, host_scratch_bytes(job->net->engine), "the values of a network");
 }
@@ -348,19 +331,18 @@ static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_
     const struct net_tile out = net_plan_tile(&net->plan, output, l->pictures, l->batch);
     const size_t taken =
         ((size_t)net->model->height * net->model->width + NET_TAKEN - 1) / NET_TAKEN;
-    if (ocl_args(net->kernel[NET_PLAIN_TAKE], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(in),
+    if (ocl_args(net->kernel[NET_TAKE], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(in),
                  OCL_ARG(l->first), OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK ||
-        launch(l, NET_PLAIN_TAKE, l->pictures * taken, 0, io->waits, NULL, err) != STATUS_OK)
+        launch(l, NET_TAKE, l->pictures * taken, 0, io->waits, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
     for (uint32_t layer = 0; layer < output; layer++)
         if (launch_layer(l, layer, err) != STATUS_OK)
             return STATUS_FAILED;
-    if (ocl_args(net->kernel[NET_PLAIN_GIVE], err, OCL_ARG(out), OCL_ARG(l->first),
-                 OCL_ARG(l->work), OCL_ARG(io->table), OCL_ARG(io->values),
-                 OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(net->kernel[NET_GIVE], err, OCL_ARG(out), OCL_ARG(l->first), OCL_ARG(l->work),
+                 OCL_ARG(io->table), OCL_ARG(io->values), OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(l, NET_PLAIN_GIVE, l->pictures * net_tensor_values(&net->model->tensors[output]),
-                  0, OCL_NO_WAITS, event, err);
+    return launch(l, NET_GIVE, l->pictures * net_tensor_values(&net->model->tensors[output]), 0,
+                  OCL_NO_WAITS, event, err);
 }
 
 /* Uses batches of nearly equal size, since small ones are slow. */
@@ -399,7 +381,7 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     struct feature own = *subject;
     const struct net_model *model = own.net.model;
     const struct step_node node = {.step = &net_step, .config = &own, .parameter = parameter};
-    const size_t picture = net_tensor_bytes(&model->tensors[0]);
+    const size_t picture = net_tensor_values(&model->tensors[0]);
     const size_t word_bytes = PICTURES * own.words * sizeof(uint32_t);
     struct net net = {.model = model,
                       .output = &model->outputs[net_model_output(model, own.net.output)]};
@@ -428,7 +410,7 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
         job.parts = wanted;
         job.words = (uint32_t *)(void *)proof.wanted;
         compute_pictures(&job);
-        status = job.no_memory
+        status = job.next < job.count
                      ? error_memory(err, word_bytes, "the self-test")
                      : proof_words(compared, wrong, &proof, &node, own.words, context, err);
     }
@@ -449,7 +431,7 @@ static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct oc
                                   uint64_t parameter, struct error *err)
 {
     struct net_model *model;
-    enum status status = net_synthetic(&model, RANDOM_START, err);
+    enum status status = net_synthetic(&model, err);
     *compared = *wrong = 0;
     for (uint32_t i = 0; status == STATUS_OK && i < model->output_count; i++) {
         struct feature feature = {.name = "test", .net.model = model};

@@ -64,10 +64,8 @@ char *feature_grid_text(char *buffer, size_t size, const struct feature *feature
     return buffer;
 }
 
-/* Parses "8x8x8", or with another separator, into at most `max` numbers of 1 to `limit`; returns
- * how many, 0 if invalid. */
-static unsigned parse_numbers(uint32_t *out, unsigned max, const char *text, char sign,
-                              uint32_t limit)
+unsigned feature_parse_numbers(uint32_t *out, unsigned max, const char *text, char sign,
+                               uint32_t limit)
 {
     char copy[64];
     if (strlen(text) >= sizeof copy)
@@ -176,18 +174,18 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
-        const unsigned axes = parse_numbers(feature->bins, 3, value, 'x', BINS_AXIS_MAX);
+        const unsigned axes = feature_parse_numbers(feature->bins, 3, value, 'x', BINS_AXIS_MAX);
         if (axes != 1 && axes != 3)
             wrong = "one number or AxBxC, each 1 to " TEXT(BINS_AXIS_MAX);
     } else if (strcmp(option, "grid") == 0) {
-        if (parse_numbers(cells, 2, value, 'x', GRID_MAX) != 2)
+        if (feature_parse_numbers(cells, 2, value, 'x', GRID_MAX) != 2)
             wrong = "ROWSxCOLUMNS, each 1 to " TEXT(GRID_MAX);
         feature->grid_rows = cells[0];
         feature->grid_columns = cells[1];
         feature->levels = 0;
     } else if (strcmp(option, "levels") == 0) {
-        feature->levels =
-            parse_numbers(feature->level, FEATURE_LEVELS_MAX, value, '+', FEATURE_LEVEL_MOST);
+        feature->levels = feature_parse_numbers(feature->level, FEATURE_LEVELS_MAX, value, '+',
+                                                FEATURE_LEVEL_MOST);
         if (feature->levels > 0)
             cut_levels(feature);
         else
@@ -209,7 +207,7 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
         strcpy(feature->codebook_digest, value);
     } else if (!parse_image(&feature->image, &wrong, option, value) &&
-               !feature_parse_net(feature, option, value, &status, spec, err)) {
+               !feature_parse_net(&feature->net, option, value, &wrong, &status, spec, err)) {
         return refuse_option(option, spec, err);
     }
     return wrong ? error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option,

@@ -91,18 +91,17 @@ FEATURE_KINDS(DECLARE_KIND)
 /* All of them, followed by NULL. */
 extern const struct feature_kind *const feature_kinds[];
 
-/* Parses one option of a network's spec; false: unknown. */
-bool feature_parse_net(struct feature *feature, const char *option, const char *value,
-                       enum status *status, const char *spec, struct error *err);
-/* The same for options of ONNX files (net_onnx.c).
- * *wrong: what the value must be, or NULL. */
-bool feature_parse_onnx(struct feature_net *net, const char *option, const char *value,
-                        const char **wrong);
-/* Their part of `settle`, and below of the spec. */
-enum status feature_settle_onnx(struct feature *feature, const char *spec, struct error *err);
-void feature_write_onnx(char *text, size_t size, const struct feature_net *net);
+/* Parses one option of a network's spec; false: unknown. *wrong: what the value must be, or NULL. */
+bool feature_parse_net(struct feature_net *net, const char *option, const char *value,
+                       const char **wrong, enum status *status, const char *spec,
+                       struct error *err);
 /* Writes the end of a network's canonical spec, ",model=..."; "" for other kinds. */
 void feature_write_net(char *text, size_t size, const struct feature *feature);
+
+/* Parses "8x8x8", or with another separator, into at most `max` numbers of 1 to `limit`; returns
+ * how many, 0 if invalid. */
+unsigned feature_parse_numbers(uint32_t *out, unsigned max, const char *text, char sign,
+                               uint32_t limit);
 
 /* Hue in whole degrees, saturation and value of an RGB pixel, as in the kind hsv. */
 void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *pixel);

@@ -1,5 +1,5 @@
 /* net_kind.c: the kind "net": outputs of an integer network (net/model.h) or of an ONNX file
- * (net_onnx.c). */
+ * (net/runtime.h). */
 #include "base/hash.h"
 #include "base/parse.h"
 #include "decode/scale.h"
@@ -17,17 +17,14 @@
 #define PATH_SIZE  4096u
 #define SUFFIX     ".net"
 
+#define OUTPUTS_TEXT 300
+#define NO_OUTPUT    "feature '%s': the model has no output %s; it has %s"
+
 /* --- models ---------------------------------------------------------------------------------- */
 
-/* Integer networks in use: each is read once, whatever its path, and stays until the process
- * ends. */
-struct open_model {
-    struct net_model *model;
-    struct open_model *next;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct open_model *models;
+/* Integer networks in use: each is read once, whatever its path, and stays until the process ends. */
+static struct net_model *models;
 
 /* $CLPIPE_MODELS, else $XDG_DATA_HOME/clpipe/models, else $HOME/.local/share/clpipe/models. */
 static void models_directory(char *path, size_t size)
@@ -44,10 +41,10 @@ static void models_directory(char *path, size_t size)
 
 static const struct net_model *find_open(const char *digest)
 {
-    for (const struct open_model *open = models; open; open = open->next)
-        if (strcmp(open->model->digest, digest) == 0)
-            return open->model;
-    return NULL;
+    const struct net_model *model = models;
+    while (model && strcmp(model->digest, digest) != 0)
+        model = model->next;
+    return model;
 }
 
 /* Reads a network, unless it is open. */
@@ -57,14 +54,12 @@ static enum status open_model(const struct net_model **out, const char *path, st
     if (net_model_open(&model, path, err) != STATUS_OK)
         return STATUS_FAILED;
     *out = find_open(model->digest);
-    struct open_model *open = *out ? NULL : malloc(sizeof *open);
-    if (!open) {
+    if (*out) {
         net_model_close(&model);
-        return *out ? STATUS_OK : error_memory(err, sizeof *open, "a model");
+        return STATUS_OK;
     }
-    *open = (struct open_model){model, models};
-    models = open;
-    *out = model;
+    model->next = models;
+    *out = models = model;
     return STATUS_OK;
 }
 
@@ -155,26 +150,32 @@ static void find_model(struct feature_net *net)
 
 /* --- settings -------------------------------------------------------------------------------- */
 
-/* The outputs of a model, "embedding, scores". */
-static void list_outputs(char *text, size_t size, const struct net_model *model)
+/* The index of the network's output, or `count`, among names that lie `step` bytes apart; `names`: all
+ * of them. */
+static uint32_t find_output(char names[OUTPUTS_TEXT], const struct feature_net *net,
+                            const char *first, size_t step, uint32_t count)
 {
+    uint32_t found = count;
     size_t used = 0;
-    for (unsigned i = 0; i < model->output_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-                                 model->outputs[i].name);
+    *names = '\0';
+    for (uint32_t i = count; i-- > 0;)
+        found = strcmp(first + i * step, net->output) == 0 ? i : found;
+    for (uint32_t i = 0; i < count && used < OUTPUTS_TEXT; i++, first += step)
+        used += (size_t)snprintf(names + used, OUTPUTS_TEXT - used, "%s%s", i ? ", " : "",
+                                 *first ? first : "(no usable name)");
+    return found;
 }
 
 static enum status settle_output(struct feature *feature, const char *spec, struct error *err)
 {
     const struct net_model *model = feature->net.model;
-    const int output = net_model_output(model, *feature->net.output ? feature->net.output : NULL);
-    if (output < 0) {
-        char names[256];
-        list_outputs(names, sizeof names, model);
-        return error_set(err, STATUS_USAGE, "feature '%s': the model has no output %s; it has %s",
-                         spec, feature->net.output, names);
-    }
-    snprintf(feature->net.output, sizeof feature->net.output, "%s", model->outputs[output].name);
+    char names[OUTPUTS_TEXT];
+    if (!*feature->net.output)
+        strcpy(feature->net.output, model->outputs[0].name);
+    const uint32_t output = find_output(names, &feature->net, model->outputs[0].name,
+                                        sizeof model->outputs[0], model->output_count);
+    if (output == model->output_count)
+        return error_set(err, STATUS_USAGE, NO_OUTPUT, spec, feature->net.output, names);
     const size_t values = net_tensor_values(&model->tensors[model->outputs[output].tensor]);
     if (feature->net.values > 0 && feature->net.values != values)
         return error_set(err, STATUS_USAGE, "feature '%s': the output %s has %zu values", spec,
@@ -189,11 +190,103 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
     return STATUS_OK;
 }
 
+/* Of ONNX files: settings found in the file are used, missing ones must be in the spec. */
+
+/* Derives layout and size from the dimensions of the input. */
+static void settle_sides(struct runtime_job *job, const int64_t dim[4])
+{
+    if (job->layout == RUNTIME_LAYOUT_UNKNOWN && (dim[1] == 3) != (dim[3] == 3))
+        job->layout = dim[1] == 3 ? RUNTIME_NCHW : RUNTIME_NHWC;
+    const int64_t *sides = dim + (job->layout == RUNTIME_NHWC ? 1 : 2);
+    if (job->layout && !job->width && sides[0] > 0 && sides[1] > 0 &&
+        sides[0] <= RUNTIME_SIDE_MAX && sides[1] <= RUNTIME_SIDE_MAX) {
+        job->height = (uint32_t)sides[0];
+        job->width = (uint32_t)sides[1];
+    }
+}
+
+/* Chooses the output by name or as the only one, and checks that all required options are there. */
+static enum status settle_choices(struct feature_net *net, const struct runtime_about *about,
+                                  const char *spec, struct error *err)
+{
+    char names[OUTPUTS_TEXT], missing[640];
+    const bool bytes = about->input.type == RUNTIME_UINT8;
+    struct runtime_job *job = &net->job;
+    if (!*net->output && about->outputs == 1)
+        strcpy(net->output, about->output[0].name);
+    job->output =
+        find_output(names, net, about->output[0].name, sizeof about->output[0], about->outputs);
+    if (*net->output && job->output == about->outputs)
+        return error_set(err, STATUS_USAGE, NO_OUTPUT, spec, net->output, names);
+    const bool fits = net->fit == FEATURE_FIT_SQUASH || (net->fit == FEATURE_FIT_CROP && net->crop);
+    const bool tokens = *net->output && about->output[job->output].rank == 3 && !job->pool;
+    snprintf(missing, sizeof missing, "%s%s%s%s%s%s%s%s%s",
+             fits ? "" : ", fit=squash or crop=C (the part of the side that is kept)",
+             bytes || *net->mean ? "" : ", mean=R/G/B", bytes || *net->std ? "" : ", std=R/G/B",
+             job->layout ? "" : ", layout=nchw or nhwc", job->width ? "" : ", size=WIDTHxHEIGHT",
+             *net->output ? "" : ", output=NAME of ", *net->output ? "" : names,
+             tokens ? ", pool=cls or mean of tokens, or output= without, of " : "",
+             tokens ? names : "");
+    return *missing ? error_set(err, STATUS_USAGE,
+                                "feature '%s': the ONNX file does not say %s: give it", spec,
+                                missing + 2)
+                    : STATUS_OK;
+}
+
+/* Runs one picture through the model: determines the number of values and checks that the model
+ * works. */
+static enum status try_model(struct feature_net *net, struct error *err)
+{
+    const size_t pixels = (size_t)net->job.width * net->job.height;
+    uint8_t *picture = calloc(pixels, 3);
+    const uint8_t *const pictures[] = {picture};
+    if (!picture)
+        return error_memory(err, pixels * 3, "a picture");
+    const enum status status =
+        runtime_rows(net->runtime, &net->job, &net->values, pictures, NULL, 1, err);
+    free(picture);
+    return status == STATUS_OK ? STATUS_OK : STATUS_USAGE;
+}
+
+static enum status settle_onnx(struct feature *feature, const char *spec, struct error *err)
+{
+    struct feature_net *net = &feature->net;
+    enum status status = runtime_start(net->runtime, net->cuda, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct runtime_about *about = runtime_about(net->runtime);
+    const int type = about->input.type;
+    if (net->made_by[0] && strcmp(net->made_by, about->made_by) != 0)
+        return error_set(
+            err, STATUS_USAGE,
+            "the feature %s was computed by %s, here is %s, whose rows may differ: name the "
+            "library of that version with --onnxruntime, or start over with --fresh",
+            feature->name, net->made_by, about->made_by);
+    if (about->input.rank != 4 ||
+        (type != RUNTIME_FLOAT && type != RUNTIME_UINT8 && type != RUNTIME_HALF))
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the input of the network is not a batch of pictures of "
+                         "float32, float16 or uint8",
+                         spec);
+    if (type == RUNTIME_UINT8 && (*net->mean || *net->std))
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the network takes bytes, so no mean= or std=", spec);
+    settle_sides(&net->job, about->input.dim);
+    status = settle_choices(net, about, spec, err);
+    if (status == STATUS_OK)
+        status = try_model(net, err);
+    strcpy(net->digest, about->digest);
+    strcpy(net->made_by, about->made_by);
+    feature->image.scale =
+        scale_to(net->job.width, net->job.height, net->fit == FEATURE_FIT_CROP ? net->crop : 0);
+    return status;
+}
+
 static enum status settle_model(struct feature *feature, const char *spec, struct error *err)
 {
     const struct feature_net *net = &feature->net;
     if (net->runtime)
-        return feature_settle_onnx(feature, spec, err);
+        return settle_onnx(feature, spec, err);
     if (net->job.width || net->job.layout || net->job.pool || *net->mean || *net->std || net->cuda)
         return error_set(
             err, STATUS_USAGE,
@@ -250,14 +343,42 @@ enum status feature_bind_model(struct feature *feature, struct error *err)
         directory, feature->name, feature->net.made_by[0] ? ",... with its options" : "");
 }
 
-bool feature_parse_net(struct feature *feature, const char *option, const char *value,
-                       enum status *status, const char *spec, struct error *err)
+/* Parses "R/G/B", or one number for all three; commas are accepted too. `text` is the form with
+ * slashes. */
+static bool parse_channels(double out[3], char text[RUNTIME_NAME], const char *value, double least,
+                           double most)
 {
-    struct feature_net *net = &feature->net;
-    const char *wrong = NULL;
+    char copy[RUNTIME_NAME], *rest = copy;
+    unsigned count = 0;
+    if (snprintf(text, RUNTIME_NAME, "%s", value) >= RUNTIME_NAME)
+        return false;
+    for (char *at = text; *at; at++)
+        *at = *at == ',' ? '/' : *at;
+    strcpy(copy, text);
+    for (char *part; (part = strsep(&rest, "/")); count++)
+        if (count == 3 || !parse_double(&out[count], part) || out[count] < least ||
+            out[count] > most)
+            return false;
+    if (count == 1)
+        out[1] = out[2] = out[0];
+    return count != 2;
+}
+
+/* 1 or 2 if the value equals the first or second word, else 0. */
+static int one_of(const char *value, const char *first, const char *second)
+{
+    return strcmp(value, first) == 0 ? 1 : strcmp(value, second) == 0 ? 2 : 0;
+}
+
+bool feature_parse_net(struct feature_net *net, const char *option, const char *value,
+                       const char **wrong, enum status *status, const char *spec, struct error *err)
+{
+    static const char numbers[] =
+        "R/G/B or one number, of values from 0 to 1: divide those of bytes by 255";
+    struct runtime_job *job = &net->job;
+    uint32_t sides[2];
     uint64_t number;
     double part;
-    *status = STATUS_OK;
     if (strcmp(option, "model") == 0) {
         if (strlen(value) == sizeof net->digest - 1 &&
             value[strspn(value, "0123456789abcdef")] == '\0') {
@@ -271,39 +392,62 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
             *status =
                 error_set(err, STATUS_USAGE, "feature '%s': output=%s is too long", spec, value);
     } else if (strcmp(option, "fit") == 0) {
-        net->fit = strcmp(value, "crop") == 0 ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
-        if (net->fit == FEATURE_FIT_SQUASH && strcmp(value, "squash") != 0)
-            wrong = "crop or squash";
+        net->fit = (enum feature_fit)one_of(value, "squash", "crop");
+        *wrong = net->fit ? NULL : "crop or squash";
     } else if (strcmp(option, "crop") == 0) {
         if (!parse_double(&part, value) || part < 0.5 || part > 1)
-            wrong = "from 0.5 to 1";
+            *wrong = "from 0.5 to 1";
         net->fit = FEATURE_FIT_CROP;
-        net->crop = wrong ? 0 : (uint16_t)lround(part * CROP_WHOLE);
+        net->crop = *wrong ? 0 : (uint16_t)lround(part * CROP_WHOLE);
     } else if (strcmp(option, "values") == 0 && parse_u64(&number, value, 1, NET_VALUES_MAX)) {
         net->values = (uint32_t)number;
-    } else if (!feature_parse_onnx(net, option, value, &wrong)) {
+    } else if (strcmp(option, "mean") == 0) {
+        *wrong = parse_channels(job->mean, net->mean, value, 0, 1) ? NULL : numbers;
+    } else if (strcmp(option, "std") == 0) {
+        *wrong = parse_channels(job->std, net->std, value, 1e-6, 2) ? NULL : numbers;
+    } else if (strcmp(option, "size") == 0) {
+        const unsigned count = feature_parse_numbers(sides, 2, value, 'x', RUNTIME_SIDE_MAX);
+        *wrong = count ? NULL : "WIDTHxHEIGHT or one side, 1 to 1024";
+        job->width = count ? sides[0] : 0;
+        job->height = count ? sides[count - 1] : 0;
+    } else if (strcmp(option, "layout") == 0) {
+        job->layout = (enum runtime_layout)one_of(value, "nchw", "nhwc");
+        *wrong = job->layout ? NULL : "nchw or nhwc";
+    } else if (strcmp(option, "pool") == 0) {
+        job->pool = (enum runtime_pool)one_of(value, "cls", "mean");
+        *wrong = job->pool ? NULL : "cls or mean";
+    } else if (strcmp(option, "provider") == 0) {
+        net->cuda = strcmp(value, "cuda") == 0;
+        *wrong = one_of(value, "cpu", "cuda") ? NULL : "cpu or cuda";
+    } else if (strcmp(option, "runtime") == 0 && strlen(value) < sizeof net->made_by) {
+        strcpy(net->made_by, value);
+        net->cuda = strstr(value, "-cuda");
+    } else {
         return false;
     }
-    if (wrong)
-        *status = error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option,
-                            value, wrong);
     return true;
 }
 
 void feature_write_net(char *text, size_t size, const struct feature *feature)
 {
+    static const char *const layouts[] = {"", "nchw", "nhwc"}, *const pools[] = {"", "cls", "mean"};
     const struct feature_net *net = &feature->net;
+    const struct runtime_job *job = &net->job;
     char crop[24] = "";
-    if (net->fit == FEATURE_FIT_CROP)
-        snprintf(crop, sizeof crop, ",crop=0.%03u", net->crop);
     if (net->crop == CROP_WHOLE)
         strcpy(crop, ",crop=1");
+    else if (net->fit == FEATURE_FIT_CROP)
+        snprintf(crop, sizeof crop, ",crop=0.%03u", net->crop);
     *text = '\0';
     if (feature->kind->network)
         snprintf(text, size, ",model=%s,output=%s,values=%u,fit=%s%s", net->digest, net->output,
                  net->values, net->fit == FEATURE_FIT_CROP ? "crop" : "squash", crop);
+    const size_t used = strlen(text);
     if (net->made_by[0])
-        feature_write_onnx(text + strlen(text), size - strlen(text), net);
+        snprintf(text + used, size - used, ",size=%ux%u,layout=%s%s%s%s%s%s%s,runtime=%s",
+                 job->width, job->height, layouts[job->layout], *net->mean ? ",mean=" : "",
+                 net->mean, *net->std ? ",std=" : "", net->std, job->pool ? ",pool=" : "",
+                 pools[job->pool], net->made_by);
 }
 
 /* In float64, squares added up in order; values are rounded to float32 before and after

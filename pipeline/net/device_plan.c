@@ -15,16 +15,15 @@
 #define TAPS_MOST      64u /* with 4-byte pixels */
 #define TILES_MOST     8u  /* of 8 channels, with 4-byte pixels */
 
-static const char *const plain_names[NET_PLAIN_KERNELS] = {
-    "net_take", "net_give", "net_convolution", "net_pool", "net_sum", "net_each"};
-
-static const unsigned char plain_of_kind[NET_KINDS] = {[NET_CONVOLUTION] = NET_PLAIN_CONVOLUTION,
-                                                       [NET_ADD] = NET_PLAIN_EACH,
-                                                       [NET_MULTIPLY] = NET_PLAIN_EACH,
-                                                       [NET_MAX] = NET_PLAIN_POOL,
-                                                       [NET_MEAN] = NET_PLAIN_POOL,
-                                                       [NET_SUM] = NET_PLAIN_SUM,
-                                                       [NET_TABLE] = NET_PLAIN_EACH};
+static const char *const plain_names[NET_PLAIN_KERNELS] = {[NET_CONVOLUTION] = "net_convolution",
+                                                           [NET_ADD] = "net_each",
+                                                           [NET_MULTIPLY] = "net_each",
+                                                           [NET_MAX] = "net_pool",
+                                                           [NET_MEAN] = "net_pool",
+                                                           [NET_SUM] = "net_sum",
+                                                           [NET_TABLE] = "net_each",
+                                                           [NET_TAKE] = "net_take",
+                                                           [NET_GIVE] = "net_give"};
 
 static uint32_t round_up(uint32_t value, uint32_t to)
 {
@@ -70,7 +69,7 @@ static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
         const struct net_fields *f = &model->layers[i].f;
         const uint32_t later = f->a > f->b ? f->a : f->b;
         plan->layers[i].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
-        plan->layers[i].variant = plain_of_kind[f->kind];
+        plan->layers[i].variant = f->kind;
         if (f->kind != NET_ADD || f->a == f->b || model->tensors[later].readers != 1 ||
             !is_window(model, later - 1))
             continue;

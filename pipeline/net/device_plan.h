@@ -14,16 +14,8 @@
 #define NET_OPTIONS  288u
 #define NET_NO_LAYER UINT32_MAX
 
-/* The plain kernels, the first variants of each plan. */
-enum net_plain {
-    NET_PLAIN_TAKE,
-    NET_PLAIN_GIVE,
-    NET_PLAIN_CONVOLUTION,
-    NET_PLAIN_POOL,
-    NET_PLAIN_SUM,
-    NET_PLAIN_EACH,
-    NET_PLAIN_KERNELS
-};
+/* The first variants of each plan: the plain kernel of each kind of layer, and two more. */
+enum { NET_TAKE = NET_KINDS, NET_GIVE, NET_PLAIN_KERNELS };
 
 /* The kernels of net_tensor. */
 enum net_tile_kind { NET_TILE_NONE, NET_TILE_WINDOW, NET_TILE_PIXELS, NET_TILE_DEPTHWISE };

@@ -9,6 +9,7 @@
 
 #include "base/avx2.h"
 #include "base/held.h"
+#include "base/minmax.h"
 #include "net/host_kernels.h"
 
 #include <stdlib.h>
@@ -22,32 +23,22 @@
 struct plan {
     bool is_depthwise, is_direct; /* neither: through panels */
     size_t values, steps;         /* of k in a row of a panel, or taps; steps to process them */
+    size_t row, pixels;           /* bytes of a row of a panel; rows */
     size_t run;                   /* bytes adjacent in the input */
     size_t *places;               /* of the runs, or taps, relative to the first */
     size_t place_count;
     uint32_t groups, blocks;  /* blocks per group */
     struct host_block *block; /* groups x blocks */
-    uint8_t *weights;         /* of all blocks, each followed by its parameters; owned */
-};
-
-/* A tensor in a scratch. */
-struct place {
-    size_t first, pitch; /* its first value; bytes between rows */
 };
 
 struct host_engine {
-    struct held held; /* all arrays but the weights */
+    struct held held; /* all arrays */
     const struct net_model *model;
     const struct host_kernels *kernels;
-    struct plan *plans;   /* one per layer */
-    struct place *places; /* one per tensor */
-    uint64_t scratch_bytes;
-    size_t panel; /* offset of the panel in a scratch */
-};
-
-struct host_scratch {
-    uint8_t *memory;
-    uint8_t *out[PANEL_MOST];
+    struct plan *plans; /* one per layer */
+    size_t *first,
+        *pitch; /* per tensor: offset in a scratch of its first value; bytes between rows */
+    size_t panel, panel_bytes; /* offset of the panel in a scratch */
 };
 
 /* A layer in a scratch. */
@@ -64,23 +55,9 @@ static size_t round_up(size_t value, size_t to)
     return (value + to - 1) / to * to;
 }
 
-/* Zeroed aligned_alloc(); at least one byte. */
-static void *allocate(size_t bytes)
-{
-    const size_t whole = round_up(bytes + 1, ALIGNMENT);
-    void *memory = aligned_alloc(ALIGNMENT, whole);
-    return memory ? memset(memory, 0, whole) : NULL;
-}
-
 static size_t pixel_bytes(const struct net_tensor *tensor)
 {
     return (size_t)tensor->channels * (tensor->is_sum ? sizeof(int32_t) : 1);
-}
-
-/* Bytes of a tensor's border before its first value. */
-static size_t border_before(const struct net_tensor *tensor, size_t pitch)
-{
-    return tensor->top * pitch + tensor->left * pixel_bytes(tensor);
 }
 
 /* --- weights ------------------------------------------------------------------------------------- */
@@ -96,6 +73,15 @@ static void set_parameters(struct host_parameters *p, unsigned at, const struct 
     p->pre[at] = pre;
 }
 
+/* The block's channel in a lane of a vector. Packing the sums of two vectors of 8 lanes, or of four,
+ * interleaves them (host_vectors.h). */
+static unsigned channel_of(const struct host_kernels *k, unsigned vectors, unsigned vector,
+                           unsigned lane)
+{
+    return k->lanes == 8 || vectors == 4 ? 4 * vectors * (lane / 4) + 4 * vector + lane % 4
+                                         : vector * k->lanes + lane;
+}
+
 /* Packs the weights of a block: steps x vectors x lanes x step values. */
 static void pack_block(void *out, struct host_parameters *parameters,
                        const struct host_block *block, const struct host_kernels *k,
@@ -103,7 +89,7 @@ static void pack_block(void *out, struct host_parameters *parameters,
 {
     for (unsigned v = 0; v < block->vectors; v++)
         for (unsigned lane = 0; lane < k->lanes; lane++) {
-            const unsigned c = k->channel(block->vectors, v, lane);
+            const unsigned c = channel_of(k, block->vectors, v, lane);
             if (c >= block->count)
                 continue;
             const int8_t *from = layer->weights + (block->first + c) * plan->values;
@@ -119,6 +105,7 @@ static void pack_block(void *out, struct host_parameters *parameters,
         }
 }
 
+/* Makes the blocks; the weights of each are followed by its parameters. */
 static enum status make_blocks(struct plan *plan, struct host_engine *engine,
                                const struct net_layer *layer, struct error *err)
 {
@@ -134,16 +121,17 @@ static enum status make_blocks(struct plan *plan, struct host_engine *engine,
     bool shifts_first = false;
     for (uint32_t c = 0; c < f->channels; c++)
         shifts_first |= layer->shift[c] < 33;
-    plan->weights = allocate(count * each);
+    uint8_t *bytes = held_array(&engine->held, count * each + ALIGNMENT, 1);
     plan->block = held_array(&engine->held, count, sizeof *plan->block);
-    if (!plan->weights || !plan->block)
-        return error_memory(err, count * each, "a network's weights");
+    if (held_check(&engine->held, "a network's weights", err) != STATUS_OK)
+        return STATUS_FAILED;
+    bytes += (0 - (uintptr_t)bytes) % ALIGNMENT;
     for (size_t i = 0; i < count; i++) {
         const size_t first = i % plan->blocks * width, left = made - first;
         const unsigned needed = (unsigned)(left + k->lanes - 1) / k->lanes;
         /* Vectors of 8 channels are interleaved over the whole block. */
         const bool whole = plan->is_depthwise || k->lanes < 16 || needed > most;
-        uint8_t *at = plan->weights + i * each;
+        uint8_t *at = bytes + i * each;
         struct host_parameters *parameters = (struct host_parameters *)(void *)(at + weights);
         plan->block[i] = (struct host_block){.weights = at,
                                              .parameters = parameters,
@@ -164,7 +152,7 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
     const struct host_kernels *k = engine->kernels;
     const struct net_fields *f = &layer->f;
     const uint32_t channels = engine->model->tensors[f->a].channels;
-    const size_t pitch = engine->places[f->a].pitch;
+    const size_t pitch = engine->pitch[f->a];
     plan->is_depthwise = f->groups > 1 && f->groups == channels && f->channels == f->groups;
     plan->groups = plan->is_depthwise ? 1 : f->groups;
     plan->values = (size_t)f->kernel_y * f->kernel_x * (channels / f->groups);
@@ -172,6 +160,11 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
     plan->steps = plan->is_depthwise ? plan->steps : round_up(plan->steps, k->whole);
     plan->is_direct = f->kernel_y * f->kernel_x * f->groups == 1 && k->value == 1 &&
                       f->stride_y == 1 && f->stride_x == 1 && pitch == (size_t)f->width * channels;
+    plan->row = plan->is_direct ? channels : plan->steps * k->step * k->value;
+    plan->pixels = plan->is_direct ? PANEL_MOST : PANEL_BYTES / plan->row;
+    plan->pixels = min_u64(max_u64(plan->pixels, HOST_TILE), PANEL_MOST);
+    if (!plan->is_direct && !plan->is_depthwise)
+        engine->panel_bytes = max_u64(engine->panel_bytes, plan->pixels * plan->row);
     /* Where the taps, or the runs of adjacent bytes, begin. */
     const bool joined = !plan->is_depthwise && f->groups == 1 && f->dilation_x == 1;
     const uint32_t across = joined ? 1 : f->kernel_x;
@@ -179,9 +172,7 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
     plan->place_count = (size_t)f->kernel_y * across;
     plan->places =
         held_array(&engine->held, round_up(plan->place_count, k->step), sizeof *plan->places);
-    if (!plan->places)
-        return error_memory(err, plan->place_count * sizeof *plan->places, "a network's weights");
-    for (size_t i = 0; i < plan->place_count; i++)
+    for (size_t i = 0; i < plan->place_count && plan->places; i++)
         plan->places[i] =
             i / across * f->dilation_y * pitch + i % across * f->dilation_x * channels;
     return make_blocks(plan, engine, layer, err);
@@ -196,8 +187,8 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
     const uint32_t count = model->layer_count + 1;
     uint32_t *last = held_array(&engine->held, count, sizeof *last);
     size_t *room = held_array(&engine->held, count, sizeof *room);
-    size_t *at = held_array(&engine->held, count, sizeof *at);
-    engine->places = held_array(&engine->held, count, sizeof *engine->places);
+    engine->first = held_array(&engine->held, count, sizeof *engine->first);
+    engine->pitch = held_array(&engine->held, count, sizeof *engine->pitch);
     engine->plans = held_array(&engine->held, count, sizeof *engine->plans);
     const enum status status = held_check(&engine->held, "a network", err);
     if (status != STATUS_OK)
@@ -205,34 +196,22 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
     for (uint32_t i = 0; i < count; i++) {
         const struct net_tensor *t = &model->tensors[i];
         const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
-        engine->places[i].pitch = pitch;
+        engine->pitch[i] = pitch;
         last[i] = t->last;
         room[i] =
             round_up(((size_t)t->height + t->top + t->bottom) * pitch + HOST_SLACK, ALIGNMENT);
     }
-    engine->panel = HOST_SLACK + net_find_places(at, room, last, count);
-    for (uint32_t i = 0; i < count; i++)
-        engine->places[i].first =
-            HOST_SLACK + at[i] + border_before(&model->tensors[i], engine->places[i].pitch);
+    engine->panel = HOST_SLACK + net_find_places(engine->first, room, last, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct net_tensor *t = &model->tensors[i];
+        engine->first[i] += HOST_SLACK + t->top * engine->pitch[i] + t->left * pixel_bytes(t);
+    }
     return STATUS_OK;
-}
-
-static size_t panel_row(const struct plan *plan, const struct host_kernels *k)
-{
-    return plan->steps * k->step * k->value;
-}
-
-/* Pixels per panel, at least a tile. */
-static size_t panel_pixels(const struct plan *plan, const struct host_kernels *k)
-{
-    const size_t pixels = PANEL_BYTES / panel_row(plan, k);
-    return pixels < HOST_TILE ? HOST_TILE : pixels > PANEL_MOST ? PANEL_MOST : pixels;
 }
 
 enum status host_engine_open(struct host_engine **out, const struct net_model *model,
                              const char *kernels, struct error *err)
 {
-    size_t panel = 0;
     *out = NULL;
     const struct host_kernels *k = host_kernels_choose(kernels);
     if (!k)
@@ -242,33 +221,20 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
         return error_memory(err, sizeof *engine, "a network");
     *engine = (struct host_engine){.model = model, .kernels = k};
     enum status status = lay_out(engine, err);
-    for (uint32_t i = 0; i < model->layer_count && status == STATUS_OK; i++) {
-        struct plan *plan = &engine->plans[i];
-        if (model->layers[i].f.kind != NET_CONVOLUTION)
-            continue;
-        status = prepare_convolution(plan, engine, &model->layers[i], err);
-        const size_t bytes = panel_pixels(plan, k) * panel_row(plan, k);
-        if (!plan->is_direct && !plan->is_depthwise && panel < bytes)
-            panel = bytes;
-    }
-    if (status != STATUS_OK) {
-        host_engine_close(&engine);
-        return status;
-    }
-    engine->scratch_bytes = round_up(engine->panel + panel + HOST_SLACK, ALIGNMENT);
+    for (uint32_t i = 0; i < model->layer_count && status == STATUS_OK; i++)
+        if (model->layers[i].f.kind == NET_CONVOLUTION)
+            status = prepare_convolution(&engine->plans[i], engine, &model->layers[i], err);
     *out = engine;
-    return STATUS_OK;
+    if (status != STATUS_OK)
+        host_engine_close(out);
+    return status;
 }
 
 void host_engine_close(struct host_engine **engine)
 {
-    struct host_engine *e = *engine;
-    if (!e)
-        return;
-    for (uint32_t i = 0; e->plans && i < e->model->layer_count; i++)
-        free(e->plans[i].weights);
-    held_free(&e->held);
-    free(e);
+    if (*engine)
+        held_free(&(*engine)->held);
+    free(*engine);
     *engine = NULL;
 }
 
@@ -279,28 +245,14 @@ const char *host_engine_kernels(const struct host_engine *engine)
 
 uint64_t host_scratch_bytes(const struct host_engine *engine)
 {
-    return engine->scratch_bytes;
+    return round_up(engine->panel + engine->panel_bytes + HOST_SLACK, ALIGNMENT);
 }
 
-enum status host_scratch_open(struct host_scratch **out, const struct host_engine *engine,
-                              struct error *err)
+uint8_t *host_scratch(const struct host_engine *engine)
 {
-    struct host_scratch *scratch = *out = calloc(1, sizeof *scratch);
-    if (scratch)
-        scratch->memory = allocate(engine->scratch_bytes);
-    if (!scratch || !scratch->memory) {
-        host_scratch_close(out);
-        return error_memory(err, engine->scratch_bytes, "a network's values");
-    }
-    return STATUS_OK;
-}
-
-void host_scratch_close(struct host_scratch **scratch)
-{
-    if (*scratch)
-        free((*scratch)->memory);
-    free(*scratch);
-    *scratch = NULL;
+    const size_t bytes = host_scratch_bytes(engine);
+    uint8_t *memory = aligned_alloc(ALIGNMENT, bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
 }
 
 /* --- convolutions -------------------------------------------------------------------------------- */
@@ -333,26 +285,24 @@ static void run_depthwise(const struct host_engine *engine, const struct plan *p
     }
 }
 
-static void run_convolution(const struct host_engine *engine, struct host_scratch *scratch,
+static void run_convolution(const struct host_engine *engine, uint8_t *scratch,
                             const struct plan *plan, const struct run *r)
 {
+    uint8_t *out[PANEL_MOST];
     const struct net_fields *f = &r->layer->f;
     const struct host_kernels *k = engine->kernels;
     const uint32_t each = r->a->channels / f->groups;
     const size_t all = (size_t)f->height * f->width;
-    const size_t most = plan->is_direct ? PANEL_MOST : panel_pixels(plan, k);
-    struct host_multiply m = {.stride = plan->is_direct ? each : panel_row(plan, k),
-                              .steps = plan->steps,
-                              .out = scratch->out};
+    struct host_multiply m = {.stride = plan->row, .steps = plan->steps, .out = out};
     for (uint32_t g = 0; g < f->groups; g++)
         for (size_t first = 0; first < all; first += m.pixels) {
-            uint8_t *panel = scratch->memory + engine->panel;
-            m.pixels = (unsigned)(all - first < most ? all - first : most);
+            uint8_t *panel = scratch + engine->panel;
+            m.pixels = (unsigned)(min_u64(all - first, plan->pixels));
             m.panel = plan->is_direct ? r->from_a + first * m.stride : panel;
             size_t y = first / f->width, x = first % f->width;
             for (size_t p = 0; p < m.pixels; p++, panel += m.stride) {
                 const uint8_t *from = first_tap(r, y, x) + (size_t)g * each;
-                scratch->out[p] = r->out + y * r->pitch + x * f->channels;
+                out[p] = r->out + y * r->pitch + x * f->channels;
                 for (size_t i = 0; i < plan->place_count && !plan->is_direct; i++)
                     k->copy(panel + i * plan->run * k->value, from + plan->places[i], plan->run);
                 if (++x == f->width) {
@@ -486,50 +436,43 @@ static void run_other_plain(const struct run *r)
 
 /* --- a picture ----------------------------------------------------------------------------------- */
 
-/* Copies between rows in a scratch and densely packed ones. */
-static void copy_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t from_pitch,
-                      uint32_t rows, size_t bytes)
-{
-    for (uint32_t y = 0; y < rows; y++)
-        memcpy(to + y * to_pitch, from + y * from_pitch, bytes);
-}
-
 /* Writes the border of a tensor: its memory has held others since the picture before. */
-static void write_border(uint8_t *memory, const struct net_tensor *t, struct place place)
+static void write_border(uint8_t *scratch, const struct host_engine *engine, uint32_t tensor)
 {
+    const struct net_tensor *t = &engine->model->tensors[tensor];
+    const size_t pitch = engine->pitch[tensor];
     if (t->top + t->bottom + t->left + t->right == 0)
         return;
     const size_t left = (size_t)t->left * t->channels, right = (size_t)t->right * t->channels;
-    uint8_t *row = memory + place.first - left;
-    memset(row - t->top * place.pitch, (int)t->zero, t->top * place.pitch);
-    for (uint32_t y = 0; y < t->height; y++, row += place.pitch) {
+    uint8_t *row = scratch + engine->first[tensor] - left;
+    memset(row - t->top * pitch, (int)t->zero, t->top * pitch);
+    for (uint32_t y = 0; y < t->height; y++, row += pitch) {
         memset(row, (int)t->zero, left);
-        memset(row + place.pitch - right, (int)t->zero, right);
+        memset(row + pitch - right, (int)t->zero, right);
     }
-    memset(row, (int)t->zero, t->bottom * place.pitch);
+    memset(row, (int)t->zero, t->bottom * pitch);
 }
 
-void host_engine_run(const struct host_engine *engine, struct host_scratch *scratch,
-                     const uint8_t *picture, void *const *outputs)
+void host_engine_run(const struct host_engine *engine, uint8_t *scratch, const uint8_t *picture)
 {
     const struct net_model *model = engine->model;
-    const struct place *places = engine->places;
-    const size_t row = (size_t)model->width * 3;
-    write_border(scratch->memory, &model->tensors[0], places[0]);
-    copy_rows(scratch->memory + places[0].first, places[0].pitch, picture, row, model->height, row);
+    const size_t *first = engine->first, *pitch = engine->pitch, row = (size_t)model->width * 3;
+    write_border(scratch, engine, 0);
+    for (uint32_t y = 0; y < model->height; y++)
+        memcpy(scratch + first[0] + y * pitch[0], picture + y * row, row);
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_layer *layer = &model->layers[i];
-        const struct place a = places[layer->f.a], b = places[layer->f.b], out = places[i + 1];
+        const uint32_t a = layer->f.a, b = layer->f.b;
         const struct run r = {.layer = layer,
-                              .a = &model->tensors[layer->f.a],
-                              .b = &model->tensors[layer->f.b],
-                              .from_a = scratch->memory + a.first,
-                              .from_b = scratch->memory + b.first,
-                              .out = scratch->memory + out.first,
-                              .pitch_a = a.pitch,
-                              .pitch_b = b.pitch,
-                              .pitch = out.pitch};
-        write_border(scratch->memory, &model->tensors[i + 1], out);
+                              .a = &model->tensors[a],
+                              .b = &model->tensors[b],
+                              .from_a = scratch + first[a],
+                              .from_b = scratch + first[b],
+                              .out = scratch + first[i + 1],
+                              .pitch_a = pitch[a],
+                              .pitch_b = pitch[b],
+                              .pitch = pitch[i + 1]};
+        write_border(scratch, engine, i + 1);
         if (layer->f.kind != NET_CONVOLUTION)
             (cpu_has_avx2() ? run_other_avx2 : run_other_plain)(&r);
         else if (engine->plans[i].is_depthwise)
@@ -537,12 +480,16 @@ void host_engine_run(const struct host_engine *engine, struct host_scratch *scra
         else
             run_convolution(engine, scratch, &engine->plans[i], &r);
     }
-    for (uint32_t i = 0; i < model->output_count; i++) {
-        const uint32_t tensor = model->outputs[i].tensor;
-        const struct net_tensor *t = &model->tensors[tensor];
-        const size_t bytes = net_tensor_bytes(t) / t->height;
-        if (outputs[i])
-            copy_rows(outputs[i], bytes, scratch->memory + places[tensor].first,
-                      places[tensor].pitch, t->height, bytes);
+}
+
+void host_engine_words(uint32_t *words, const struct host_engine *engine, const uint8_t *scratch,
+                       const struct net_output *output)
+{
+    const struct net_tensor *t = &engine->model->tensors[output->tensor];
+    for (uint32_t y = 0; y < t->height; y++) {
+        const uint8_t *row =
+            scratch + engine->first[output->tensor] + y * engine->pitch[output->tensor];
+        for (size_t i = 0; i < (size_t)t->width * t->channels; i++)
+            *words++ = t->is_sum ? ((const uint32_t *)(const void *)row)[i] : row[i];
     }
 }

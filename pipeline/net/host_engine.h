@@ -12,7 +12,6 @@
 #define HOST_REFERENCE "plain"
 
 struct host_engine;
-struct host_scratch;
 
 /* Prepares a model, which must outlive the engine, for the best instructions of this CPU, or for
  * those named by `kernels` (host_kernels.h). STATUS_USAGE: this CPU does not support `kernels`;
@@ -26,16 +25,15 @@ void host_engine_close(struct host_engine **engine);
 /* "amx", "avx512-vnni", "avx-vnni", "avx2" or "plain". */
 const char *host_engine_kernels(const struct host_engine *engine);
 
-/* Bytes of one scratch. */
+/* A thread's scratch, of so many bytes, zeroed; the caller frees it; NULL: out of memory. */
 uint64_t host_scratch_bytes(const struct host_engine *engine);
+uint8_t *host_scratch(const struct host_engine *engine);
 
-enum status host_scratch_open(struct host_scratch **out, const struct host_engine *engine,
-                              struct error *err);
-void host_scratch_close(struct host_scratch **scratch);
+/* Computes a picture: height x width x 3 bytes. */
+void host_engine_run(const struct host_engine *engine, uint8_t *scratch, const uint8_t *picture);
 
-/* Computes a picture: height x width x 3 bytes. outputs[i] gets the tensor of the model's output i,
- * densely packed; NULL: not wanted. Does not read outputs. */
-void host_engine_run(const struct host_engine *engine, struct host_scratch *scratch,
-                     const uint8_t *picture, void *const *outputs);
+/* The values of an output of that picture, widened to 32 bits. */
+void host_engine_words(uint32_t *words, const struct host_engine *engine, const uint8_t *scratch,
+                       const struct net_output *output);
 
 #endif

@@ -15,17 +15,6 @@
 
 enum { PLAIN_LANES = 16 };
 
-static unsigned channel_plain(unsigned vectors, unsigned vector, unsigned lane)
-{
-    (void)vectors;
-    return vector * PLAIN_LANES + lane;
-}
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
-
 static void copy_bytes(void *to, const uint8_t *from, size_t count)
 {
     uint8_t *out = to;
@@ -72,8 +61,7 @@ static void depthwise_plain(const struct host_depthwise *d)
 }
 
 static const struct host_kernels plain = {
-    "plain",        PLAIN_LANES,    1, 1, 1, 1, 1, channel_plain, runs_everywhere, copy_bytes,
-    multiply_plain, depthwise_plain};
+    "plain", PLAIN_LANES, 1, 1, 1, 1, 1, NULL, copy_bytes, multiply_plain, depthwise_plain};
 
 #if defined(__x86_64__)
 
@@ -103,12 +91,6 @@ static inline int32_t four_bytes(const uint8_t *from)
 /* --- AVX2 and AVX-VNNI: vectors of 8 channels ---------------------------------------------------- */
 
 enum { LANES_256 = 8, VECTORS_256 = 2, TILE_256 = 6 };
-
-/* The order of the channels after packing. */
-static unsigned channel_256(unsigned vectors, unsigned vector, unsigned lane)
-{
-    return 4 * vectors * (lane / 4) + 4 * vector + lane % 4;
-}
 
 static bool runs_avx2(void)
 {
@@ -174,7 +156,7 @@ TARGET static void copy_wide(void *to, const uint8_t *from, size_t count)
 }
 
 static const struct host_kernels avx2 = {
-    "avx2",    LANES_256, VECTORS_256,   DEPTHWISE_VECTORS, 2, 1, 2, channel_256,
+    "avx2",    LANES_256, VECTORS_256,   DEPTHWISE_VECTORS, 2, 1, 2,
     runs_avx2, copy_wide, multiply_avx2, depthwise_avx2};
 
 #define SET(name) name##_avx_vnni
@@ -189,7 +171,7 @@ TARGET static void multiply_avx_vnni(const struct host_multiply *m)
 }
 
 static const struct host_kernels avx_vnni = {
-    "avx-vnni",    LANES_256,  VECTORS_256,       DEPTHWISE_VECTORS, 4, 1, 1, channel_256,
+    "avx-vnni",    LANES_256,  VECTORS_256,       DEPTHWISE_VECTORS, 4, 1, 1,
     runs_avx_vnni, copy_bytes, multiply_avx_vnni, depthwise_avx_vnni};
 
 #undef TARGET
@@ -204,11 +186,6 @@ static const struct host_kernels avx_vnni = {
 /* --- AVX-512 VNNI: vectors of 16 channels --------------------------------------------------------- */
 
 enum { LANES_512 = 16, VECTORS_512 = 4 };
-
-static unsigned channel_512(unsigned vectors, unsigned vector, unsigned lane)
-{
-    return vectors == VECTORS_512 ? channel_256(vectors, vector, lane) : vector * LANES_512 + lane;
-}
 
 static bool runs_avx512_vnni(void)
 {
@@ -262,7 +239,7 @@ TARGET static void multiply_avx512(const struct host_multiply *m)
 }
 
 static const struct host_kernels avx512_vnni = {
-    "avx512-vnni",    LANES_512,  VECTORS_512,     DEPTHWISE_VECTORS, 4, 1, 1, channel_512,
+    "avx512-vnni",    LANES_512,  VECTORS_512,     DEPTHWISE_VECTORS, 4, 1, 1,
     runs_avx512_vnni, copy_bytes, multiply_avx512, depthwise_avx512};
 
 /* --- AMX: tiles of 16 pixels by 16 channels, 64 values of k at a time ---------------------------- */
@@ -392,7 +369,7 @@ AMX static void multiply_amx(const struct host_multiply *m)
 }
 
 static const struct host_kernels amx = {
-    "amx",    LANES_512,  VECTORS_512,  DEPTHWISE_VECTORS, 4, WHOLE_AMX, 1, channel_512,
+    "amx",    LANES_512,  VECTORS_512,  DEPTHWISE_VECTORS, 4, WHOLE_AMX, 1,
     runs_amx, copy_bytes, multiply_amx, depthwise_avx512};
 
 static const struct host_kernels *const all[] = {&amx, &avx512_vnni, &avx_vnni, &avx2, &plain};
@@ -408,7 +385,7 @@ static const struct host_kernels *const all[] = {&plain};
 const struct host_kernels *host_kernels_choose(const char *name)
 {
     for (size_t i = 0; i < COUNT; i++)
-        if ((!name || strcmp(name, all[i]->name) == 0) && all[i]->runs())
+        if ((!name || strcmp(name, all[i]->name) == 0) && (!all[i]->runs || all[i]->runs()))
             return all[i];
     return NULL;
 }

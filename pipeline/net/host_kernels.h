@@ -56,9 +56,7 @@ struct host_kernels {
     unsigned step;           /* values of k, or taps, multiplied at a time */
     unsigned whole;          /* steps of k come in multiples of this; weights end with zeros */
     unsigned value;          /* bytes per value in panels and weights: 1 or 2 */
-    /* The block's channel in a lane of a vector. */
-    unsigned (*channel)(unsigned vectors, unsigned vector, unsigned lane);
-    bool (*runs)(void);
+    bool (*runs)(void);      /* NULL: everywhere */
     /* Copies bytes to a panel; may write up to 15 values past the end. */
     void (*copy)(void *to, const uint8_t *from, size_t count);
     void (*multiply)(const struct host_multiply *m);

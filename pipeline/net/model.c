@@ -47,41 +47,33 @@ _Static_assert(sizeof(struct net_fields) == 96, "as in docs/networks.md");
 
 static const char magic[8] = "clp-net1";
 
-/* The fields of a kind besides a, height, width and channels. */
+/* The fields of a kind: a bit for each of their words. */
+#define HAS(field) (1u << offsetof(struct net_fields, field) / sizeof(uint32_t))
 enum {
-    HAS_B = 1,
-    HAS_WINDOW = 2,
-    HAS_DILATION = 4,
-    HAS_GROUPS = 8,
-    HAS_ZERO = 16,
-    HAS_CLAMP = 32,
-    HAS_MUL_A = 64, /* and shift */
-    HAS_MUL_B = 128,
-    HAS_PADDING = 256
+    HAS_ALWAYS = HAS(kind) | HAS(a) | HAS(height) | HAS(width) | HAS(channels),
+    HAS_WINDOW =
+        HAS(kernel_y) | HAS(kernel_x) | HAS(stride_y) | HAS(stride_x) | HAS(top) | HAS(left),
+    HAS_DILATION = HAS(dilation_y) | HAS(dilation_x),
+    HAS_CLAMP = HAS(zero) | HAS(low) | HAS(high),
+    HAS_SCALE = HAS(mul_a) | HAS(shift)
 };
 
 static const struct {
     const char *name;
-    unsigned has;
+    unsigned has; /* besides HAS_ALWAYS */
 } kinds[NET_KINDS] = {
-    [NET_CONVOLUTION] = {"convolution",
-                         HAS_WINDOW | HAS_DILATION | HAS_GROUPS | HAS_ZERO | HAS_CLAMP},
-    [NET_ADD] = {"add", HAS_B | HAS_ZERO | HAS_CLAMP | HAS_MUL_A | HAS_MUL_B},
-    [NET_MULTIPLY] = {"multiply", HAS_B | HAS_ZERO | HAS_CLAMP | HAS_MUL_A},
-    [NET_MAX] = {"max", HAS_WINDOW | HAS_ZERO},
-    [NET_MEAN] = {"mean", HAS_WINDOW | HAS_ZERO | HAS_CLAMP | HAS_MUL_A | HAS_PADDING},
+    [NET_CONVOLUTION] = {"convolution", HAS_WINDOW | HAS_DILATION | HAS(groups) | HAS_CLAMP},
+    [NET_ADD] = {"add", HAS(b) | HAS_CLAMP | HAS_SCALE | HAS(mul_b)},
+    [NET_MULTIPLY] = {"multiply", HAS(b) | HAS_CLAMP | HAS_SCALE},
+    [NET_MAX] = {"max", HAS_WINDOW | HAS(zero)},
+    [NET_MEAN] = {"mean", HAS_WINDOW | HAS_CLAMP | HAS_SCALE | HAS(counts_padding)},
     [NET_SUM] = {"sum", 0},
-    [NET_TABLE] = {"table", HAS_GROUPS | HAS_ZERO},
+    [NET_TABLE] = {"table", HAS(groups) | HAS(zero)},
 };
 
 size_t net_tensor_values(const struct net_tensor *tensor)
 {
     return (size_t)tensor->height * tensor->width * tensor->channels;
-}
-
-size_t net_tensor_bytes(const struct net_tensor *tensor)
-{
-    return net_tensor_values(tensor) * (tensor->is_sum ? sizeof(int32_t) : 1);
 }
 
 /* The state of reading a file. */
@@ -95,31 +87,25 @@ static bool is_between(uint32_t value, uint32_t least, uint32_t most)
     return value >= least && value <= most;
 }
 
-/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL: the file is too short. */
+/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL, also for all that follow: the file
+ * is too short. */
 static const void *take(struct reading *reading, uint64_t bytes)
 {
     const uint64_t from = (reading->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (from > reading->size || bytes > reading->size - from)
-        return NULL;
-    reading->at = from + bytes;
-    return reading->model->bytes + from;
+    const bool fits = from <= reading->size && bytes <= reading->size - from;
+    reading->at = fits ? from + bytes : reading->size + 1;
+    return fits ? reading->model->bytes + from : NULL;
 }
 
-/* --- layers: each function returns what is wrong, or NULL
- * ---------------------------------------- */
+/* --- layers: each function returns what is wrong, or NULL ---------------------------------------- */
 
 static const char *check_fields(const struct net_fields *f, unsigned has)
 {
-    const uint32_t dilation = f->dilation_y | f->dilation_x;
-    const uint32_t window =
-        f->kernel_y | f->kernel_x | f->stride_y | f->stride_x | f->top | f->left;
-    if ((!(has & HAS_B) && f->b) || (!(has & HAS_WINDOW) && window) ||
-        (!(has & HAS_DILATION) && dilation) || (!(has & HAS_GROUPS) && f->groups) ||
-        (!(has & HAS_ZERO) && f->zero) || (!(has & HAS_CLAMP) && (f->low | f->high)) ||
-        (!(has & HAS_MUL_A) && ((uint32_t)f->mul_a | f->shift)) ||
-        (!(has & HAS_MUL_B) && f->mul_b) || (!(has & HAS_PADDING) && f->counts_padding) ||
-        f->nothing[0] || f->nothing[1])
-        return "a field that it does not have is set";
+    uint32_t words[sizeof *f / sizeof(uint32_t)];
+    memcpy(words, f, sizeof words);
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i] && !((has | HAS_ALWAYS) >> i & 1))
+            return "a field that it does not have is set";
     if (f->zero > 255 || f->high > 255 || f->low > f->high)
         return "its zero point or its limits do not fit 8 bits";
     if (f->counts_padding > 1)
@@ -207,9 +193,9 @@ static const char *read_convolution(struct net_layer *layer, struct reading *rea
     const uint64_t each = (uint64_t)f->kernel_y * f->kernel_x * (a->channels / f->groups);
     const uint64_t table = f->channels * sizeof(int32_t);
     layer->weights = take(reading, each * f->channels);
-    layer->bias = layer->weights ? take(reading, table) : NULL;
-    layer->mul = layer->bias ? take(reading, table) : NULL;
-    layer->shift = layer->mul ? take(reading, table) : NULL;
+    layer->bias = take(reading, table);
+    layer->mul = take(reading, table);
+    layer->shift = take(reading, table);
     if (!layer->shift)
         return "the file ends before its weights do";
     const char *fault = NULL;
@@ -320,7 +306,7 @@ static const char *read_layer(struct reading *reading, uint32_t i)
         return fault;
     struct net_tensor *a = &model->tensors[f->a];
     add_reader(a, i + 1);
-    if (kinds[f->kind].has & HAS_B)
+    if (kinds[f->kind].has & HAS(b))
         add_reader(&model->tensors[f->b], i + 1);
     const uint64_t made = net_tensor_values(&tensor);
     uint64_t each = 1; /* steps per value: below 2^26 * 2^16 */
@@ -394,7 +380,7 @@ static const char *read_texts(struct reading *reading, const struct header *head
         header->classes > CLASSES_MAX)
         return "its texts or classes are too large";
     model->about = take(reading, header->about_bytes);
-    classes->names = model->about ? take(reading, header->names_bytes) : NULL;
+    classes->names = take(reading, header->names_bytes);
     if (!classes->names)
         return "it ends before its texts do";
     if (!is_text(&lines, &has_empty, model->about, header->about_bytes))
@@ -431,8 +417,8 @@ static const char *read_classes(struct reading *reading)
         return "its classes belong to an output that is too large";
     classes->columns = (uint32_t)net_tensor_values(&size);
     classes->weights = take(reading, (uint64_t)classes->count * classes->columns);
-    classes->scale = classes->weights ? take(reading, classes->count * sizeof(float)) : NULL;
-    classes->bias = classes->scale ? take(reading, classes->count * sizeof(float)) : NULL;
+    classes->scale = take(reading, classes->count * sizeof(float));
+    classes->bias = take(reading, classes->count * sizeof(float));
     if (!classes->bias)
         return "it ends before the weights of its classes do";
     for (uint32_t i = 0; i < classes->count; i++)
@@ -571,12 +557,11 @@ enum status net_model_open(struct net_model **out, const char *path, struct erro
         return error_set(err, STATUS_FAILED,
                          "%s: not a network of clpipe: it is not a file, or too large", path);
     }
-    uint8_t *bytes = malloc((size_t)st.st_size + 1);
-    size_t got;
-    enum status status = bytes ? read_at(fd, bytes, (size_t)st.st_size, 0, &got, path, err)
-                               : error_memory(err, (size_t)st.st_size, "a network");
+    char *bytes;
+    size_t size;
+    enum status status = read_to_end(&bytes, &size, fd, path, err);
     if (status == STATUS_OK)
-        status = net_model_read(out, bytes, got, path, err);
+        status = net_model_read(out, bytes, size, path, err);
     free(bytes);
     close(fd);
     return status;

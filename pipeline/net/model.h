@@ -82,6 +82,7 @@ struct net_model {
     char digest[65];   /* SHA-256 of the whole file */
     uint8_t *bytes;    /* the file, `size` bytes */
     size_t size;
+    struct net_model *next; /* for whoever opened it */
 };
 
 /* Reads a file of at most 1 GiB. STATUS_FAILED, with one line that names the path and the fault. */
@@ -94,9 +95,8 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
 /* Accepts a pointer to NULL; sets *model to NULL. */
 void net_model_close(struct net_model **model);
 
-/* The number of values of a tensor of one picture, and their size in bytes. */
+/* The number of values of a tensor of one picture. */
 size_t net_tensor_values(const struct net_tensor *tensor);
-size_t net_tensor_bytes(const struct net_tensor *tensor);
 
 /* Finds memory for each of `count` tensors, of `room` bytes: the lowest that is free until tensor
  * `last` is made. Returns the end of all of it. */

@@ -105,14 +105,14 @@ static void put_convolution(struct writing *w, const struct net_fields *f, uint3
     }
 }
 
-enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *err)
+enum status net_synthetic(struct net_model **out, struct error *err)
 {
-    uint32_t header[HEADER_BYTES / 4] = {0}, channels[LAYERS + 1] = {3};
+    uint32_t header[HEADER_BYTES / 4] = {0};
     const struct net_output outputs[] = {
         {.name = "sums", .tensor = LAYERS, .mul = 1 << 30, .shift = 40},
         {.name = "scores", .tensor = LAYERS - 1, .mul = 1 << 30, .shift = 38},
     };
-    struct writing w = {.bytes = calloc(1, FILE_BYTES), .random = seed};
+    struct writing w = {.bytes = calloc(1, FILE_BYTES), .random = RANDOM_START};
     *out = NULL;
     if (!w.bytes)
         return error_memory(err, FILE_BYTES, "a network");
@@ -124,9 +124,8 @@ enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *e
     put(&w, 0); /* no text and no names */
     for (uint32_t i = 0; i < LAYERS; i++) {
         const struct net_fields *f = &layers[i];
-        channels[i + 1] = f->channels;
         if (f->kind == NET_CONVOLUTION)
-            put_convolution(&w, f, channels[f->a]);
+            put_convolution(&w, f, layers[f->a - 1].channels);
         uint8_t *tables = f->kind == NET_TABLE ? put(&w, f->groups * 256) : NULL;
         for (uint32_t j = 0; tables && j < f->groups * 256; j++)
             tables[j] = (uint8_t)(random_next(&w.random) >> 24);

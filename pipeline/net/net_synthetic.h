@@ -8,6 +8,6 @@
 
 /* Its outputs are "sums" (int32) and "scores" (uint8). Close it with net_model_close.
  * STATUS_FAILED: out of memory. */
-enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *err);
+enum status net_synthetic(struct net_model **out, struct error *err);
 
 #endif

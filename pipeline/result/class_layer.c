@@ -108,15 +108,6 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-static enum status check_finite(const float *values, size_t count, const char *where,
-                                const char *path, struct error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return h5_damaged(err, path, "%s has a value that is not a number", where);
-    return STATUS_OK;
-}
-
 static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
                               const char *path, struct error *err)
 {
@@ -135,49 +126,39 @@ static enum status read_names(struct class_layer *layer, hid_t group, const char
     return status;
 }
 
-/* `scale` or `offset`. */
-static enum status read_column(float *out, const struct class_layer *layer, hid_t group,
-                               const char *name, const char *where, const char *path,
+/* Reads `matrix` (rank 2), which may be stored as int8, `scale` or `offset`, as new float32. */
+static enum status read_values(float **out, struct class_layer *layer, hid_t group,
+                               const char *name, int rank, const char *where, const char *path,
                                struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    hsize_t size[2];
-    if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
-        return STATUS_FAILED;
-    if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has a different number of values than rows", where);
-    const enum status status = h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err);
-    return status == STATUS_OK ? check_finite(out, layer->count, where, path, err) : status;
-}
-
-/* `matrix`, as float32: it may be stored as int8 or float32. */
-static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t columns,
-                               const char *where, const char *path, struct error *err)
-{
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    hsize_t size[2] = {0, 0};
+    hsize_t size[2] = {0, 1};
     enum value_type type = VALUE_I8;
-    if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, NULL)) {
+    if (rank == 1 || h5_open_dataset(&dataset, group, name, type, rank, size, where, path, NULL)) {
         type = VALUE_F32;
-        if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, err))
+        if (h5_open_dataset(&dataset, group, name, type, rank, size, where, path, err))
             return STATUS_FAILED;
     }
-    if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
-        size[0] * size[1] > MOST_BYTES / sizeof(float))
+    if (rank == 1 && size[0] != layer->count)
+        return h5_damaged(err, path, "%s has a different number of values than rows", where);
+    if (rank == 2 && (size[0] == 0 || size[0] > UINT32_MAX || size[1] != layer->columns ||
+                      size[0] * size[1] > MOST_BYTES / sizeof(float)))
         return h5_damaged(err, path, "%s is not a layer on the feature's %u values", where,
-                          columns);
-    const size_t count = (size_t)(size[0] * size[1]);
+                          layer->columns);
+    const size_t count = (size_t)(size[0] * (rank == 2 ? size[1] : 1));
+    float *values = *out = malloc(count * sizeof *values);
     layer->count = (uint32_t)size[0];
-    layer->columns = columns;
-    layer->weights = malloc(count * sizeof *layer->weights);
-    if (!layer->weights)
-        return error_memory(err, count * sizeof *layer->weights, "the classes");
-    if (h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err))
+    if (!values)
+        return error_memory(err, count * sizeof *values, "the classes");
+    if (h5_read_rows(dataset, type, 0, size[0], values, path, err))
         return STATUS_FAILED;
     /* Backwards, since the bytes lie before their converted values. */
     for (size_t i = count; type == VALUE_I8 && i-- > 0;)
-        layer->weights[i] = ((const int8_t *)layer->weights)[i];
-    return check_finite(layer->weights, count, where, path, err);
+        values[i] = ((const int8_t *)values)[i];
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return h5_damaged(err, path, "%s has a value that is not a number", where);
+    return STATUS_OK;
 }
 
 /* Multiplies the weights by the scores' own scale. */
@@ -198,25 +179,23 @@ static enum status read_layer(struct class_layer *out, const struct result *resu
 {
     char where[FEATURE_NAME_MAX + 24];
     const char *path = result->path;
+    float *scale = NULL;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(out->feature, sizeof out->feature, "%s", feature->name);
     snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
+    out->columns = feature->dimension;
     if (h5_open_group(&group, all, feature->name, path, err) ||
         h5_get_short_text(out->digest, sizeof out->digest, group, MARK, path, err) ||
-        read_matrix(out, group, feature->dimension, where, path, err))
+        read_values(&out->weights, out, group, "matrix", 2, where, path, err))
         return STATUS_FAILED;
     *strrchr(where, '/') = '\0';
-    /* The scale is kept in place of the offset until the weights include it. */
-    out->offset = malloc(out->count * sizeof *out->offset);
-    if (!out->offset)
-        return error_memory(err, out->count * sizeof *out->offset, "the classes");
-    if (read_column(out->offset, out, group, "scale", where, path, err))
-        return STATUS_FAILED;
-    multiply(out, out->offset);
-    return read_column(out->offset, out, group, "offset", where, path, err) ||
-                   read_names(out, group, where, path, err)
-               ? STATUS_FAILED
-               : STATUS_OK;
+    enum status status = read_values(&scale, out, group, "scale", 1, where, path, err);
+    if (status == STATUS_OK) {
+        multiply(out, scale);
+        status = read_values(&out->offset, out, group, "offset", 1, where, path, err);
+    }
+    free(scale);
+    return status == STATUS_OK ? read_names(out, group, where, path, err) : status;
 }
 
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
