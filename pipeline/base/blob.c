@@ -30,6 +30,22 @@ struct blob blob_of_file(int fd, uint64_t bytes, int64_t mtime_ns)
     return blob;
 }
 
+void blob_open_file(struct blob *blob, const char *path, struct failure *failure)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        failure_errno(failure,
+                      errno == ENOENT || errno == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE,
+                      errno, "cannot open");
+    else if (!S_ISREG(st.st_mode))
+        failure_set(failure, REASON_UNREADABLE, "no regular file");
+    else
+        *blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
+    if (fd >= 0 && !blob_is_open(blob))
+        close(fd);
+}
+
 struct blob blob_of_range(int fd, uint64_t offset, uint64_t bytes, uint64_t file_bytes,
                           int64_t mtime_ns)
 {

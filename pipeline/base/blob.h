@@ -6,6 +6,7 @@
 #ifndef CLPIPE_BASE_BLOB_H
 #define CLPIPE_BASE_BLOB_H
 
+#include "base/failure.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,8 @@ struct blob {
 
 /* A whole file; closes the descriptor. */
 struct blob blob_of_file(int fd, uint64_t bytes, int64_t mtime_ns);
+/* The regular file at a path; *failure is set if it is none or cannot be opened. */
+void blob_open_file(struct blob *blob, const char *path, struct failure *failure);
 /* A range of a file of file_bytes; borrows the descriptor. */
 struct blob blob_of_range(int fd, uint64_t offset, uint64_t bytes, uint64_t file_bytes,
                           int64_t mtime_ns);

@@ -1,5 +1,4 @@
 /* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
-#include "base/clock.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -11,8 +10,6 @@
 #include "cli/sink.h"
 #include "decode/decode.h"
 #include "device/blur_step.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,26 +130,19 @@ static enum status read_file(struct picture *out, const char *path, struct error
     *out = (struct picture){0};
     char shown[256];
     path_for_message(shown, sizeof shown, path);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st = {0};
-    if (fd < 0)
-        return error_errno(err, errno == ENOENT || errno == ENOTDIR ? STATUS_USAGE : STATUS_FAILED,
-                           errno, "open", "cannot read the image %s", shown);
+    struct blob blob = BLOB_NOTHING;
     struct decode *decode = NULL;
     struct failure failure = {.reason = REASON_NONE};
     struct decode_options options;
     decode_options_default(&options);
-    enum status status = STATUS_OK;
-    if (fstat(fd, &st) != 0)
-        status = error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read the image %s", shown);
-    else if (!S_ISREG(st.st_mode))
-        status = error_set(err, STATUS_FAILED, "%s is not a regular file", shown);
-    if (status == STATUS_OK)
-        status = decode_open(&decode, &options, err);
-    struct blob blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
-    if (status == STATUS_OK)
+    enum status status = decode_open(&decode, &options, err);
+    blob_open_file(&blob, path, &failure);
+    if (status == STATUS_OK && blob_is_open(&blob))
         status = decode_all(out, decode, &blob, path, &failure, err);
-    if (status == STATUS_OK && failure.reason != REASON_NONE)
+    if (status == STATUS_OK && !blob_is_open(&blob))
+        status = error_set(err, failure.reason == REASON_VANISHED ? STATUS_USAGE : STATUS_FAILED,
+                           "cannot read the image %s: %s", shown, failure.message);
+    else if (status == STATUS_OK && failure.reason != REASON_NONE)
         status = error_set(err, STATUS_FAILED, "cannot decode %s: %s (%s)", shown, failure.message,
                            reason_name(failure.reason));
     decode_close(&decode);

@@ -350,7 +350,7 @@ static const char *open_picture(void *context, uint64_t i, struct blob *blob,
                                 struct failure *failure)
 {
     const struct outside *outside = context;
-    describing_open_file(blob, outside->path[i], failure);
+    blob_open_file(blob, outside->path[i], failure);
     return "picture.jpg"; /* whatever it is called, it is meant to be an image */
 }
 

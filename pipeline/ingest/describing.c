@@ -5,13 +5,9 @@
 #include "ingest/decoder.h"
 #include "ingest/lanes.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
 
@@ -40,22 +36,6 @@ enum status describing_add(struct describing *describing, const char *spec, doub
     describing->join.roots[i] = feature->normalize == NORMALIZE_L1;
     describing->columns += feature->dimension;
     return STATUS_OK;
-}
-
-void describing_open_file(struct blob *blob, const char *path, struct failure *failure)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0)
-        failure_errno(failure,
-                      errno == ENOENT || errno == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE,
-                      errno, "cannot open");
-    else if (!S_ISREG(st.st_mode))
-        failure_set(failure, REASON_UNREADABLE, "no regular file");
-    else
-        *blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
-    if (fd >= 0 && !blob_is_open(blob))
-        close(fd);
 }
 
 /* Opens the next picture for a decode thread, first those lost by a device that failed. */

@@ -27,9 +27,6 @@ struct describing {
 enum status describing_add(struct describing *describing, const char *spec, double weight,
                            struct error *err);
 
-/* For `open`: a file. */
-void describing_open_file(struct blob *blob, const char *path, struct failure *failure);
-
 /* Describes all pictures; codebooks are bound. Failures of pictures are no failure of the job.
  * STATUS_INTERRUPTED: stopped. */
 enum status describing_run(struct describing *describing, struct error *err);

@@ -122,7 +122,7 @@ static const char *open_picture(void *context, uint64_t i, struct blob *blob,
     else if (given->bytes)
         *blob = (struct blob){.fd = -1, .bytes = given->length, .memory = given->bytes};
     else
-        describing_open_file(blob, given->path, failure);
+        blob_open_file(blob, given->path, failure);
     return given->path ? given->path : ".pnm";
 }
 
