@@ -16,7 +16,7 @@ double canonical_lane_sum(double lanes[KMEANS_LANES])
 }
 
 /* fma() is a library call of up to a hundred instructions where the processor has none. */
-double canonical_distance_anywhere(const float *x, const float *c, uint32_t stride)
+static double distance_anywhere(const float *x, const float *c, uint32_t stride)
 {
     double sum[KMEANS_LANES] = {0};
     for (uint32_t j = 0; j < stride; j += KMEANS_LANES)
@@ -74,14 +74,14 @@ double canonical_distance(const float *x, const float *c, uint32_t stride)
         return distance_avx512(x, c, stride);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return distance_avx2(x, c, stride);
-    return canonical_distance_anywhere(x, c, stride);
+    return distance_anywhere(x, c, stride);
 }
 
 #else
 
 double canonical_distance(const float *x, const float *c, uint32_t stride)
 {
-    return canonical_distance_anywhere(x, c, stride);
+    return distance_anywhere(x, c, stride);
 }
 
 #endif

@@ -13,8 +13,6 @@
  * (double)x_j - (double)c_j, lane l is the chain s = fma(t_j, t_j, s) over j = l, l + 16, ...; then
  * lane l adds lane l + 8, l + 4, l + 2, l + 1. */
 double canonical_distance(const float *x, const float *c, uint32_t stride);
-/* The same without the processor's vectors; public for tests alone. */
-double canonical_distance_anywhere(const float *x, const float *c, uint32_t stride);
 
 /* The sum of up to KMEANS_BLOCK_ROWS values, which it overwrites: missing ones are zero, then value
  * i adds value i + 128, i + 64, ... i + 1. */

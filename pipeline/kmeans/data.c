@@ -53,6 +53,9 @@ static size_t tile_bytes(const struct data *data, const struct tile *tile)
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
+/* Of a resident row on the device, besides its values: labels, bounds, norms, lists, and what seeding keeps. */
+#define BESIDE_ROW 64u
+
 static uint32_t whole_blocks(uint64_t rows, uint64_t most)
 {
     if (rows > most)
@@ -73,9 +76,8 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (on_device > device->global_memory)
         on_device = device->global_memory;
     uint64_t need;
-    /* Besides the row itself: labels, bounds, norms, lists, and what seeding keeps. */
     data->resident =
-        !__builtin_mul_overflow(data->share.rows, row + 64, &need) && need <= on_device;
+        !__builtin_mul_overflow(data->share.rows, row + BESIDE_ROW, &need) && need <= on_device;
     data->spare = data->resident ? on_device - need : 0;
     uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
     uint64_t staging = host / 2 / DATA_SLOTS,
@@ -116,6 +118,14 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
                          (unsigned long long)data->rows);
     data->tile_count = (uint32_t)tiles;
     return STATUS_OK;
+}
+
+bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes)
+{
+    /* Rows have float16 copies, too, and twice what the plan counts beside each, to be safe. */
+    const uint64_t row = row_bytes(data), beside = row / 2 + 2ull * BESIDE_ROW;
+    return data->resident &&
+           rows * (row + beside) + data->share.rows * beside + bytes <= data->spare;
 }
 
 static enum status open_tile(struct data *data, uint32_t i, struct error *err)

@@ -74,6 +74,8 @@ struct data {
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,
                       const struct data_share *share, struct error *err);
+/* Whether so many other rows, and `bytes`, fit on the device beside resident ones. */
+bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes);
 /* Waits for the reader and frees everything; accepts a zeroed struct and a failed open's. */
 void data_close(struct data *data);
 

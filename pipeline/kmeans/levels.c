@@ -125,12 +125,8 @@ static enum status make_room(struct levels *levels, uint64_t rows, uint32_t k, s
     int64_t votes = 1;
     if (levels->bench.engine) {
         const struct data *data = &levels->bench.engine->shard.data;
-        const uint64_t row = data->stride * sizeof(float),
-                       each = row / 2 + 128; /* see plan of data.c */
         /* Both have centroids, panels of them, and sums. */
-        votes = data->resident && rows * (row + each) + data->share.rows * each +
-                                          2 * OF_CENTROID * k * data->stride <=
-                                      data->spare;
+        votes = data_has_room(data, rows, 2 * OF_CENTROID * k * data->stride);
     }
     const enum status status = comm_sum(levels->comm, &votes, &votes, 1, err);
     if (votes < levels->comm->size)
