@@ -188,6 +188,7 @@ def test_an_ingest_that_lacks_something_and_compiles(fresh, lack):
 
 
 @pytest.mark.deep
+@pytest.mark.waits
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users can be taken by root only")
 @pytest.mark.parametrize("most", [3, 6, 9, 40])
 def test_few_processes(fresh, tmp_path, place, most):  # noqa: F811
