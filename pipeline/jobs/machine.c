@@ -13,11 +13,11 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
     struct error failed = ERROR_INIT;
     char line[1200];
     size_t used = 0;
-    struct clustering_devices found;
+    struct clustering_devices found = machine->found;
     *out = (struct clustering_contexts){0};
-    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
-    if (status != STATUS_OK)
-        return status;
+    if (machine->find_devices &&
+        machine->find_devices(machine->find_devices_context, &found, err) != STATUS_OK)
+        return err->status;
     for (unsigned i = 0; i < found.count; i++) {
         const struct ocl_device *device = &found.devices->device[found.chosen[i]];
         if (out->count == most) {

@@ -31,9 +31,10 @@ struct clustering_progress {
 
 struct clustering_machine {
     /* Finds the devices, on the calling thread; not called if the result already exists. The
-     * devices must outlive the run. */
+     * devices must outlive the run. NULL: `found` has them. */
     enum status (*find_devices)(void *context, struct clustering_devices *found, struct error *err);
     void *find_devices_context;
+    struct clustering_devices found;
     unsigned threads;
     uint64_t memory, device_memory; /* bytes; device_memory 0: all of the device's memory */
     struct stop *stop;

@@ -136,12 +136,7 @@ enum clpipe_metric {
     CLPIPE_HELLINGER = 2, /* euclidean between the square roots of rows */
 };
 
-enum clpipe_init {
-    CLPIPE_KMEANSPP = 0,
-    CLPIPE_KMEANS_PARALLEL = 1,
-    CLPIPE_RANDOM = 2,
-    CLPIPE_GIVEN = 3
-};
+enum clpipe_init { CLPIPE_KMEANSPP, CLPIPE_KMEANS_PARALLEL, CLPIPE_RANDOM, CLPIPE_GIVEN };
 
 struct clpipe_kmeans {
     size_t size;

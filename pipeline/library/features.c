@@ -20,34 +20,32 @@ struct call {
 
 /* --- which features ---------------------------------------------------------------------------- */
 
-static enum status choose(struct call *call, const struct clpipe_features *given, struct error *err)
+static bool choose(struct call *call, const struct clpipe_features *given, struct error *err)
 {
     struct clpipe_features wanted;
-    if (library_take(&wanted, sizeof wanted, given, "clpipe_features", err) != STATUS_OK)
-        return err->status;
-    if (!wanted.preset == !wanted.count || (wanted.count && !wanted.specs) ||
-        wanted.count > FEATURE_MAX)
-        return error_set(err, STATUS_USAGE, "features need either a preset or 1 to %u specs",
-                         FEATURE_MAX);
+    if (!library_take(&wanted, sizeof wanted, given, "clpipe_features", err) ||
+        !REQUIRE(wanted.preset ? wanted.count == 0
+                               : wanted.count >= 1 && wanted.count <= FEATURE_MAX && wanted.specs,
+                 err, "features need either a preset or 1 to %u specs", FEATURE_MAX))
+        return false;
     const struct preset *preset = wanted.preset ? preset_find(wanted.preset) : NULL;
-    if (wanted.preset && !preset)
-        return error_set(err, STATUS_USAGE, "there is no preset '%s'", wanted.preset);
+    if (!REQUIRE(preset || !wanted.preset, err, "there is no preset '%s'", wanted.preset))
+        return false;
     const unsigned count = preset ? preset_count(preset) : wanted.count;
     for (unsigned i = 0; i < count; i++) {
         const char *spec = preset ? preset->feature[i].spec : wanted.specs[i];
-        if (!spec)
-            return error_set(err, STATUS_USAGE, "spec %u is NULL", i);
-        if (describing_add(&call->describing, spec, preset ? preset->feature[i].weight : 1, err) !=
-            STATUS_OK)
-            return err->status;
-        if (feature_lacks_codebook(&call->describing.config.features.feature[i]))
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s' learns a codebook from images, which only clpipe ingest "
-                             "does: choose others, or preset few",
-                             spec);
+        const double weight = preset ? preset->feature[i].weight : 1;
+        if (!REQUIRE(spec, err, "spec %u is NULL", i) ||
+            describing_add(&call->describing, spec, weight, err) != STATUS_OK ||
+            !REQUIRE(
+                !feature_lacks_codebook(&call->describing.config.features.feature[i]), err,
+                "feature '%s' learns a codebook from images, which only clpipe ingest does: choose "
+                "others, or preset few",
+                spec))
+            return false;
     }
     call->describing.join.unit = preset;
-    return STATUS_OK;
+    return true;
 }
 
 /* --- pictures ---------------------------------------------------------------------------------- */
@@ -57,26 +55,24 @@ static struct clpipe_picture *picture_at(const struct call *call, uint64_t i)
     return (struct clpipe_picture *)((char *)call->pictures + i * call->size);
 }
 
-static enum status check_picture(const struct call *call, uint64_t i, struct error *err)
+static bool check_picture(const struct call *call, uint64_t i, struct error *err)
 {
+    const unsigned long long number = i;
     struct clpipe_picture one;
-    if (library_take(&one, sizeof one, picture_at(call, i), "clpipe_picture", err) != STATUS_OK)
-        return err->status;
-    if (one.size != call->size || one.size < sizeof one)
-        return error_set(err, STATUS_USAGE, "picture %llu has another size", (unsigned long long)i);
-    if (!one.path + !one.bytes + !one.pixels != 2)
-        return error_set(err, STATUS_USAGE, "picture %llu needs one of path, bytes and pixels",
-                         (unsigned long long)i);
-    if (one.pixels && (one.width < 1 || one.height < 1 || (one.channels != 1 && one.channels != 3)))
-        return error_set(err, STATUS_USAGE,
-                         "picture %llu is %u x %u pixels of %u bytes; they have 1 or 3",
-                         (unsigned long long)i, one.width, one.height, one.channels);
-    if (one.pixels &&
-        !library_strides_fit((int64_t[]){one.row_stride, one.column_stride, one.channel_stride},
-                             (uint64_t[]){one.height, one.width, one.channels}, 3, 1))
-        return error_set(err, STATUS_USAGE, "picture %llu has strides that cannot be",
-                         (unsigned long long)i);
-    return STATUS_OK;
+    return library_take(&one, sizeof one, picture_at(call, i), "clpipe_picture", err) &&
+           REQUIRE(one.size == call->size && one.size >= sizeof one, err,
+                   "picture %llu has another size", number) &&
+           REQUIRE(!one.path + !one.bytes + !one.pixels == 2, err,
+                   "picture %llu needs one of path, bytes and pixels", number) &&
+           REQUIRE(!one.pixels || (one.width > 0 && one.height > 0 &&
+                                   (one.channels == 1 || one.channels == 3)),
+                   err, "picture %llu is %u x %u pixels of %u bytes; they have 1 or 3", number,
+                   one.width, one.height, one.channels) &&
+           REQUIRE(!one.pixels ||
+                       library_strides_fit(
+                           (int64_t[]){one.row_stride, one.column_stride, one.channel_stride},
+                           (uint64_t[]){one.height, one.width, one.channels}, 3, 1),
+                   err, "picture %llu has strides that cannot be", number);
 }
 
 /* Wraps pixels as a PNM file, so that they are decoded like all pictures. */
@@ -144,35 +140,23 @@ static void show(void *context, const struct ingest_progress *progress)
     library_phase(context, progress->phase, progress->done, progress->total);
 }
 
-static enum status describe(struct call *call, float *values, struct library *library,
-                            struct error *err)
+/* By the options of an ingest that gives none. */
+static void configure(struct describing *out, const struct library *library)
 {
     const struct clustering_machine *machine = &library->machine;
-    struct describing *describing = &call->describing;
+    const struct clustering_devices *found = &machine->found;
     const uint64_t given = library->memory;
-    struct ingest_config *config = &describing->config;
-    if (!call->pictures)
-        return error_set(err, STATUS_USAGE, "pictures are NULL");
-    memcpy(&call->size, call->pictures, sizeof call->size);
-    for (uint64_t i = 0; i < describing->count; i++)
-        if (check_picture(call, i, err) != STATUS_OK)
-            return err->status;
+    struct ingest_config *config = &out->config;
     decode_options_default(&config->decode);
-    config->threads = (unsigned)min_u64(describing->count, machine->threads);
+    config->threads = (unsigned)min_u64(out->count, machine->threads);
     config->memory = given ? given : bounds_default(MEMORY, machine->threads, false, 0);
     config->memory_streams =
         given ? given : bounds_default(MEMORY, machine->threads, true, memory_available());
     config->device_memory = machine->device_memory;
     config->stop = machine->stop;
     config->progress = show;
-    config->progress_context = library;
-    describing->devices = (struct ingest_devices){
-        .devices = &library->devices, .chosen = library->chosen, .count = library->count};
-    describing->values = values;
-    describing->open = open_picture;
-    describing->done = end_picture;
-    describing->context = call;
-    return describing_run(describing, err);
+    config->progress_context = machine->progress.context;
+    out->devices = (struct ingest_devices){found->devices, found->chosen, found->count, NULL};
 }
 
 int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
@@ -181,13 +165,25 @@ int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
                     struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct call call = {.pictures = pictures, .describing = {.count = count}};
+    struct call call = {.pictures = pictures,
+                        .describing = {.count = count,
+                                       .values = values,
+                                       .open = open_picture,
+                                       .done = end_picture,
+                                       .context = &call}};
     struct library *library = library_begin(clpipe, watch, &why);
-    if (library && choose(&call, wanted, &why) == STATUS_OK) {
-        if (columns)
-            *columns = call.describing.columns;
-        if (values && count > 0)
-            describe(&call, values, library, &why);
+    if (!library || !choose(&call, wanted, &why))
+        return library_end(library, &why, err);
+    if (columns)
+        *columns = call.describing.columns;
+    if (values && count > 0 && REQUIRE(pictures, &why, "pictures are NULL")) {
+        uint64_t good = 0;
+        memcpy(&call.size, pictures, sizeof call.size);
+        while (good < count && check_picture(&call, good, &why))
+            good++;
+        configure(&call.describing, library);
+        if (good == count)
+            describing_run(&call.describing, &why);
     }
     return library_end(library, &why, err);
 }

@@ -46,14 +46,16 @@ static int code_of(const struct error *why)
            : why->status == STATUS_USAGE                                ? CLPIPE_ARGUMENT
            : why->status == STATUS_INTERRUPTED                          ? CLPIPE_STOPPED
            : strncmp(why->sentence, "fork: ", 6) == 0                   ? CLPIPE_FORK
+           : strncmp(why->sentence, "the handle ", 11) == 0             ? CLPIPE_CLOSED
            : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
            : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
                                                                                      : CLPIPE_DATA;
 }
 
 /* Stores the code and a line of text in *err; returns the code. */
-static int tell(int code, const struct error *why, struct clpipe_error *err)
+static int tell(const struct error *why, struct clpipe_error *err)
 {
+    const int code = code_of(why);
     const size_t begin = offsetof(struct clpipe_error, text);
     if (code == CLPIPE_OK || !err || err->size <= begin || err->size > 2 * sizeof *err)
         return code;
@@ -66,35 +68,23 @@ static int tell(int code, const struct error *why, struct clpipe_error *err)
     return code;
 }
 
-enum status library_take(void *out, size_t size, const void *in, const char *what,
-                         struct error *err)
+bool library_take(void *out, size_t size, const void *in, const char *what, struct error *err)
 {
     size_t given = 0;
     memset(out, 0, size);
     if (in)
         memcpy(&given, in, sizeof given);
-    if (!in || given < sizeof given || given > 4096)
-        return error_set(err, STATUS_USAGE, "struct %s is %s", what,
-                         in ? "without its size: CLPIPE_INIT sets it" : "NULL");
+    if (!REQUIRE(given >= sizeof given && given <= 4096, err, "struct %s is %s", what,
+                 in ? "without its size: CLPIPE_INIT sets it" : "NULL"))
+        return false;
+    bool known = true;
     for (size_t i = size; i < given; i++)
-        if (((const char *)in)[i])
-            return error_set(err, STATUS_USAGE,
-                             "struct %s has members that this clpipe is too old for", what);
-    memcpy(out, in, given < size ? given : size);
-    return STATUS_OK;
+        known &= ((const char *)in)[i] == 0;
+    memcpy(out, in, min_u64(given, size));
+    return REQUIRE(known, err, "struct %s has members that this clpipe is too old for", what);
 }
 
 /* --- devices ----------------------------------------------------------------------------------- */
-
-static enum status find_devices(struct ocl_devices *out, unsigned threads, struct error *err)
-{
-    if (check_process(err) != STATUS_OK)
-        return err->status;
-    pthread_mutex_lock(&drivers);
-    const enum status status = ocl_devices_open(out, threads, err);
-    pthread_mutex_unlock(&drivers);
-    return status;
-}
 
 const char *clpipe_version(void)
 {
@@ -104,16 +94,18 @@ const char *clpipe_version(void)
 int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct ocl_devices devices;
+    struct ocl_devices devices = {0};
     char *at = (char *)out;
-    if (!count || (*count > 0 && !out))
-        error_set(&why, STATUS_USAGE, "clpipe_devices has no room for devices: NULL");
-    if (why.status != STATUS_OK || find_devices(&devices, cpus_available(), &why) != STATUS_OK)
-        return tell(code_of(&why), &why, err);
+    if (check_process(&why) != STATUS_OK ||
+        !REQUIRE(count && (*count == 0 || out), &why, "no room for devices: NULL"))
+        return tell(&why, err);
+    pthread_mutex_lock(&drivers);
+    ocl_devices_open(&devices, cpus_available(), &why);
+    pthread_mutex_unlock(&drivers);
     for (unsigned i = 0; i < *count && i < devices.count; i++) {
         const struct ocl_device *from = &devices.device[i];
         struct clpipe_device to;
-        if (library_take(&to, sizeof to, at, "clpipe_device", &why) != STATUS_OK)
+        if (!library_take(&to, sizeof to, at, "clpipe_device", &why))
             break;
         to.usable = from->usable;
         to.memory = from->global_memory;
@@ -127,7 +119,7 @@ int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_err
     }
     *count = devices.count;
     ocl_devices_close(&devices);
-    return tell(code_of(&why), &why, err);
+    return tell(&why, err);
 }
 
 /* --- handles ----------------------------------------------------------------------------------- */
@@ -158,13 +150,9 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
                               struct error *why)
 {
     struct clpipe_watch watching = {0};
-    if (check_process(why) != STATUS_OK)
-        return NULL;
-    if (library_calls_back)
-        error_set(why, STATUS_USAGE, "a callback called clpipe with a handle");
-    else if (watch)
-        library_take(&watching, sizeof watching, watch, "clpipe_watch", why);
-    if (why->status != STATUS_OK)
+    if (check_process(why) != STATUS_OK ||
+        !REQUIRE(!library_calls_back, why, "a callback called clpipe with a handle") ||
+        (watch && !library_take(&watching, sizeof watching, watch, "clpipe_watch", why)))
         return NULL;
     pthread_mutex_lock(&lock);
     struct library *library = *find(clpipe);
@@ -185,12 +173,11 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
 
 int library_end(struct library *library, const struct error *why, struct clpipe_error *err)
 {
-    const int code = code_of(why);
-    if (!library) /* no data have been examined */
-        return tell(code == CLPIPE_DATA ? CLPIPE_CLOSED : code, why, err);
-    pthread_mutex_unlock(&library->call);
-    release(library);
-    return tell(code, why, err);
+    if (library) {
+        pthread_mutex_unlock(&library->call);
+        release(library);
+    }
+    return tell(why, err);
 }
 
 void library_phase(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -203,15 +190,6 @@ void library_phase(void *context, const char *phase, uint64_t done, uint64_t tot
     library_calls_back = false;
 }
 
-static enum status chosen_devices(void *context, struct clustering_devices *found,
-                                  struct error *err)
-{
-    const struct library *library = context;
-    (void)err;
-    *found = (struct clustering_devices){&library->devices, library->chosen, library->count, NULL};
-    return STATUS_OK;
-}
-
 static void tell_iteration(void *context, uint32_t iteration, double inertia, uint64_t moved,
                            double pruned, double seconds)
 {
@@ -221,52 +199,52 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
 }
 
 /* *out must be released even after a failure. */
-static enum status open_library(struct library **out, const struct clpipe_options *given,
+static enum status open_library(struct library **out, const struct clpipe_options *options,
                                 struct error *err)
 {
-    struct clpipe_options options = {0};
     const uint64_t memory = memory_available();
-    if (given && library_take(&options, sizeof options, given, "clpipe_options", err) != STATUS_OK)
-        return err->status;
-    if (options.threads > LIBRARY_THREADS_MOST)
-        return error_set(err, STATUS_USAGE, "%u threads are too many", options.threads);
     struct library *library = *out = calloc(1, sizeof *library);
     if (!library)
         return error_memory(err, sizeof *library, "a handle");
     library->users = 1;
     pthread_mutex_init(&library->call, NULL);
-    library->memory = options.memory;
+    library->memory = options->memory;
     library->machine = (struct clustering_machine){
-        .find_devices = chosen_devices,
-        .find_devices_context = library,
-        .threads = options.threads ? options.threads : cpus_available(),
-        .memory = options.memory ? options.memory
-                  : memory       ? memory / 2
-                                 : (uint64_t)1 << 30,
-        .device_memory = options.device_memory,
+        .threads = options->threads ? options->threads : cpus_available(),
+        .memory = options->memory ? options->memory
+                  : memory        ? memory / 2
+                                  : (uint64_t)1 << 30,
+        .device_memory = options->device_memory,
         .stop = &library->stop,
         .progress = {.iteration = tell_iteration, .phase = library_phase, .context = library},
     };
-    if (find_devices(&library->devices, library->machine.threads, err) != STATUS_OK ||
-        ocl_devices_select(library->chosen, &library->count, CLUSTERING_DEVICES, &library->devices,
-                           options.device, err) != STATUS_OK)
-        return error_remedy(err, REMEDY_OTHER_DEVICE);
+    struct clustering_devices *found = &library->machine.found;
+    found->devices = &library->devices;
+    found->chosen = library->chosen;
     pthread_mutex_lock(&drivers);
-    clustering_contexts_open(&library->contexts, &library->machine, CLUSTERING_DEVICES, err);
+    if (ocl_devices_open(&library->devices, library->machine.threads, err) != STATUS_OK ||
+        ocl_devices_select(library->chosen, &found->count, CLUSTERING_DEVICES, &library->devices,
+                           options->device, err) != STATUS_OK)
+        error_remedy(err, REMEDY_OTHER_DEVICE);
+    else
+        clustering_contexts_open(&library->contexts, &library->machine, CLUSTERING_DEVICES, err);
     pthread_mutex_unlock(&drivers);
+    library->working = (struct cluster_devices){library->contexts.context, library->contexts.count};
     return err->status;
 }
 
-int clpipe_open(struct clpipe **out, const struct clpipe_options *options, struct clpipe_error *err)
+int clpipe_open(struct clpipe **out, const struct clpipe_options *given, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
+    struct clpipe_options options = {0};
     struct library *library = NULL;
-    if (!out)
-        error_set(&why, STATUS_USAGE, "clpipe_open has no room for a handle: NULL");
-    else
+    if (out)
         *out = NULL;
-    if (why.status == STATUS_OK && check_process(&why) == STATUS_OK &&
-        open_library(&library, options, &why) == STATUS_OK) {
+    if (check_process(&why) == STATUS_OK && REQUIRE(out, &why, "no room for a handle: NULL") &&
+        (!given || library_take(&options, sizeof options, given, "clpipe_options", &why)) &&
+        REQUIRE(options.threads <= LIBRARY_THREADS_MOST, &why, "%u threads are too many",
+                options.threads) &&
+        open_library(&library, &options, &why) == STATUS_OK) {
         pthread_mutex_lock(&lock);
         library->number = ++last_number;
         library->next = opened;
@@ -276,17 +254,15 @@ int clpipe_open(struct clpipe **out, const struct clpipe_options *options, struc
     } else if (library) {
         release(library);
     }
-    return tell(code_of(&why), &why, err);
+    return tell(&why, err);
 }
 
 int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
     struct library *library = library_begin(clpipe, NULL, &why);
-    if (library && name && size > 0)
+    if (library && REQUIRE(name && size > 0, &why, "no room for a name"))
         snprintf(name, size, "%s", library->contexts.names);
-    else if (library)
-        error_set(&why, STATUS_USAGE, "no room for a name");
     return library_end(library, &why, err);
 }
 

@@ -17,11 +17,12 @@ struct library {
     struct clpipe_watch watch; /* of it */
     struct library *next;
     struct ocl_devices devices;
-    unsigned chosen[CLUSTERING_DEVICES], count;
+    unsigned chosen[CLUSTERING_DEVICES];
     struct clustering_machine machine;
     struct clustering_contexts contexts;
-    uint64_t memory;     /* as given by the caller; 0: not given */
-    uint32_t iterations; /* upper bound, of the call */
+    struct cluster_devices working; /* the contexts */
+    uint64_t memory;                /* as given by the caller; 0: not given */
+    uint32_t iterations;            /* upper bound, of the call */
 };
 
 /* Begins a call: finds the handle and waits until it is free. NULL: there is no such handle, or it cannot be used
@@ -37,10 +38,13 @@ extern _Thread_local bool library_calls_back;
 /* The engines' `phase` callback: calls the watch, which may request a stop. */
 void library_phase(void *library, const char *phase, uint64_t done, uint64_t total);
 
+/* Whether the caller has met a condition; else *ERR is STATUS_USAGE with the formatted sentence. */
+#define REQUIRE(CONDITION, ERR, ...)                                                               \
+    ((CONDITION) || (error_set(ERR, STATUS_USAGE, __VA_ARGS__), false))
+
 /* Copies a caller's struct, which begins with its size, to one of `size` bytes; members that the caller's version
- * lacks become 0. STATUS_USAGE: an impossible size, or members that this version does not know. */
-enum status library_take(void *out, size_t size, const void *in, const char *what,
-                         struct error *err);
+ * lacks become 0. False: an impossible size, or members that this version does not know; *err is set. */
+bool library_take(void *out, size_t size, const void *in, const char *what, struct error *err);
 
 /* Whether elements of `bytes` bytes with these strides and counts per axis are disjoint and within
  * 63 bits. */

@@ -3,7 +3,6 @@
 #include "base/minmax.h"
 #include "kmeans/label_rows.h"
 #include "library/library.h"
-#include "matrix/matrix.h"
 #include "matrix/projected.h"
 #include "neighbours/neighbours.h"
 #include <math.h>
@@ -36,15 +35,6 @@ static enum status read_given(void *context, uint64_t first, uint64_t count, flo
                 : STATUS_OK;
 }
 
-/* STATUS_USAGE: `value` is not one of an enum's `count` values; `what` describes the enum for the
- * message. */
-static enum status choice(int value, int count, const char *what, struct error *err)
-{
-    return value >= 0 && value < count
-               ? STATUS_OK
-               : error_set(err, STATUS_USAGE, "there is no %s %d", what, value);
-}
-
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes, int64_t bytes)
 {
     int64_t all = 0;
@@ -58,26 +48,26 @@ bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned 
     return true;
 }
 
-/* Accepts 0 rows. STATUS_USAGE: sizes, strides or pointers are invalid. */
-static enum status rows_open(struct rows *out, const struct clpipe_rows *rows, struct error *err)
+/* Accepts 0 rows. False: sizes, strides, pointers or the metric are invalid; *err is set. */
+static bool rows_open(struct rows *out, const struct clpipe_rows *rows, int metric,
+                      struct error *err)
 {
     static const struct value_format formats[] = {
         {'f', 4, false}, {'f', 2, false}, {'f', 8, false}, {'u', 1, false}};
     struct clpipe_rows *given = &out->given;
-    if (library_take(given, sizeof *given, rows, "clpipe_rows", err) != STATUS_OK)
-        return err->status;
-    if (given->columns < 1 || given->columns > CLPIPE_COLUMNS_MAX)
-        return error_set(err, STATUS_USAGE, "rows have %u columns; there can be 1 to %u",
-                         given->columns, CLPIPE_COLUMNS_MAX);
-    if (given->rows > ROWS_MOST)
-        return error_set(err, STATUS_USAGE, "%llu rows are too many",
-                         (unsigned long long)given->rows);
-    if (given->rows > 0 && !given->values == !given->read)
-        return error_set(err, STATUS_USAGE,
-                         "rows need either values or a callback that reads them");
-    if (choice(given->type, sizeof formats / sizeof *formats, "type", err) != STATUS_OK)
-        return err->status;
     struct matrix_memory *memory = &out->memory;
+    if (!library_take(given, sizeof *given, rows, "clpipe_rows", err) ||
+        !REQUIRE(given->columns >= 1 && given->columns <= CLPIPE_COLUMNS_MAX, err,
+                 "rows have %u columns; there can be 1 to %u", given->columns,
+                 CLPIPE_COLUMNS_MAX) ||
+        !REQUIRE(given->rows <= ROWS_MOST, err, "%llu rows are too many",
+                 (unsigned long long)given->rows) ||
+        !REQUIRE(given->rows == 0 || !given->values != !given->read, err,
+                 "rows need either values or a callback that reads them") ||
+        !REQUIRE(given->type >= 0 && given->type <= CLPIPE_UINT8, err, "there is no type %d",
+                 given->type) ||
+        !REQUIRE(metric >= 0 && metric <= CLPIPE_HELLINGER, err, "there is no metric %d", metric))
+        return false;
     *memory = (struct matrix_memory){.values = given->values,
                                      .dimension = given->columns,
                                      .format = formats[given->type],
@@ -88,48 +78,15 @@ static enum status rows_open(struct rows *out, const struct clpipe_rows *rows, s
         out->source.read = read_given;
         out->source.concurrent = false;
         out->source.context = given;
-    } else if (!library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
-                                    (uint64_t[]){given->rows, given->columns}, 2,
-                                    memory->format.bytes)) {
-        return error_set(
-            err, STATUS_USAGE,
-            "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
-            (long long)memory->row_stride, (long long)memory->column_stride,
-            (unsigned long long)given->rows, given->columns, memory->format.bytes);
     }
-    return STATUS_OK;
-}
-
-/* --- k-means ----------------------------------------------------------------------------------- */
-
-static enum status configure(struct cluster_config *out, const struct library *library,
-                             const struct clpipe_kmeans *kmeans, const struct matrix_source *rows,
-                             struct error *err)
-{
-    clustering_config_of(out, &library->machine);
-    if (kmeans->k > rows->rows)
-        return error_set(err, rows->rows ? STATUS_USAGE : STATUS_FAILED,
-                         "k is %u, but there are %llu rows", kmeans->k,
-                         (unsigned long long)rows->rows);
-    if (!(kmeans->tol >= 0))
-        return error_set(err, STATUS_USAGE, "tol is %g; it must be 0 or more", kmeans->tol);
-    if (kmeans->init == CLPIPE_GIVEN && !kmeans->initial)
-        return error_set(err, STATUS_USAGE, "the given centroids are NULL");
-    if (choice(kmeans->metric, 3, "metric", err) != STATUS_OK ||
-        choice(kmeans->init, 4, "way to choose the first centroids", err) != STATUS_OK)
-        return err->status;
-    out->k = kmeans->k;
-    out->metric = (enum cluster_metric)kmeans->metric;
-    out->init = (enum cluster_init)kmeans->init;
-    out->initial = kmeans->initial;
-    out->weights = kmeans->weights;
-    out->seed = kmeans->seed;
-    out->n_init = kmeans->n_init ? kmeans->n_init : 1;
-    out->max_iter = kmeans->max_iter ? kmeans->max_iter : 300;
-    out->tol = kmeans->tol;
-    out->mini_batch = kmeans->mini_batch;
-    out->method = kmeans->mini_batch ? "mini-batch" : "lloyd";
-    return STATUS_OK;
+    return given->read ||
+           REQUIRE(library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
+                                       (uint64_t[]){given->rows, given->columns}, 2,
+                                       memory->format.bytes),
+                   err,
+                   "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
+                   (long long)memory->row_stride, (long long)memory->column_stride,
+                   (unsigned long long)given->rows, given->columns, memory->format.bytes);
 }
 
 static void give(void *to, const void *from, size_t bytes)
@@ -138,171 +95,149 @@ static void give(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-static enum status fit_rows(struct clpipe_fit *fit, struct library *library,
-                            const struct clpipe_rows *given, const struct clpipe_kmeans *config,
-                            struct error *err)
+/* --- k-means ----------------------------------------------------------------------------------- */
+
+static bool configure(struct cluster_config *out, struct library *library,
+                      const struct clpipe_kmeans *kmeans, const struct matrix_source *rows,
+                      struct error *err)
 {
-    struct clpipe_fit out;
-    struct rows rows;
-    struct clpipe_kmeans kmeans;
-    struct cluster_config cluster;
-    struct cluster_outcome outcome;
-    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
-    if (library_take(&out, sizeof out, fit, "clpipe_fit", err) != STATUS_OK ||
-        rows_open(&rows, given, err) != STATUS_OK ||
-        library_take(&kmeans, sizeof kmeans, config, "clpipe_kmeans", err) != STATUS_OK ||
-        configure(&cluster, library, &kmeans, &rows.source, err) != STATUS_OK)
-        return err->status;
-    library->iterations = cluster.max_iter;
-    if (cluster_run(&outcome, &devices, &rows.source, &cluster, err) != STATUS_OK)
-        return err->status;
-    give(out.centroids, outcome.centroids,
-         (size_t)outcome.k * outcome.dimension * sizeof *out.centroids);
-    give(out.labels, outcome.labels, outcome.rows * sizeof *out.labels);
-    give(out.distances, outcome.distances, outcome.rows * sizeof *out.distances);
-    give(out.sizes, outcome.sizes, outcome.k * sizeof *out.sizes);
-    out.inertia = outcome.inertia;
-    out.iterations = outcome.iterations;
-    out.converged = outcome.converged;
-    memcpy(fit, &out, out.size < sizeof out ? out.size : sizeof out);
-    cluster_outcome_clear(&outcome);
-    return STATUS_OK;
+    if (!REQUIRE(kmeans->k <= rows->rows || rows->rows == 0, err,
+                 "k is %u, but there are %llu rows", kmeans->k, (unsigned long long)rows->rows) ||
+        !REQUIRE(kmeans->tol >= 0, err, "tol is %g; it must be 0 or more", kmeans->tol) ||
+        !REQUIRE(kmeans->init >= 0 && kmeans->init <= CLPIPE_GIVEN, err,
+                 "there is no way to choose the first centroids %d", kmeans->init) ||
+        !REQUIRE(kmeans->init != CLPIPE_GIVEN || kmeans->initial, err,
+                 "the given centroids are NULL"))
+        return false;
+    clustering_config_of(out, &library->machine);
+    out->k = kmeans->k;
+    out->metric = (enum cluster_metric)kmeans->metric;
+    out->init = (enum cluster_init)kmeans->init;
+    out->initial = kmeans->initial;
+    out->weights = kmeans->weights;
+    out->seed = kmeans->seed;
+    out->n_init = kmeans->n_init ? kmeans->n_init : 1;
+    out->max_iter = library->iterations = kmeans->max_iter ? kmeans->max_iter : 300;
+    out->tol = kmeans->tol;
+    out->mini_batch = kmeans->mini_batch;
+    out->method = kmeans->mini_batch ? "mini-batch" : "lloyd";
+    return true;
 }
 
-int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpipe_rows *rows,
-               const struct clpipe_kmeans *kmeans, const struct clpipe_watch *watch,
+int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpipe_rows *given,
+               const struct clpipe_kmeans *wanted, const struct clpipe_watch *watch,
                struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
+    struct clpipe_fit out;
+    struct clpipe_kmeans kmeans;
+    struct rows rows;
+    struct cluster_config config;
+    struct cluster_outcome found;
     struct library *library = library_begin(clpipe, watch, &why);
-    if (library)
-        fit_rows(fit, library, rows, kmeans, &why);
+    if (library && library_take(&out, sizeof out, fit, "clpipe_fit", &why) &&
+        library_take(&kmeans, sizeof kmeans, wanted, "clpipe_kmeans", &why) &&
+        rows_open(&rows, given, kmeans.metric, &why) &&
+        configure(&config, library, &kmeans, &rows.source, &why) &&
+        cluster_run(&found, &library->working, &rows.source, &config, &why) == STATUS_OK) {
+        give(out.centroids, found.centroids,
+             (size_t)found.k * found.dimension * sizeof *out.centroids);
+        give(out.labels, found.labels, found.rows * sizeof *out.labels);
+        give(out.distances, found.distances, found.rows * sizeof *out.distances);
+        give(out.sizes, found.sizes, found.k * sizeof *out.sizes);
+        out.inertia = found.inertia;
+        out.iterations = found.iterations;
+        out.converged = found.converged;
+        memcpy(fit, &out, min_u64(out.size, sizeof out));
+        cluster_outcome_clear(&found);
+    }
     return library_end(library, &why, err);
 }
 
-/* Labels rows on the host, bit-identically; false: some row is invalid under the metric, or *err is set. */
+/* Labels rows on the host, bit-identically. False: some row or centroid is invalid, or *err is set. */
 static bool label_few(int32_t *labels, float *distances, const struct library *library,
                       const struct matrix_source *rows, const float *centroids, uint32_t k,
                       int metric, struct error *err)
 {
     struct held held = {0};
+    uint64_t valid = 0;
+    for (size_t i = 0; i < (size_t)k * rows->dimension; i++)
+        if (!isfinite(centroids[i]))
+            return false;
     float *copy = held_array(&held, rows->rows * rows->dimension, sizeof *copy);
-    uint64_t placed = 0;
     memset(labels, -1, rows->rows * sizeof *labels); /* to be searched */
     if (held_check(&held, "rows", err) == STATUS_OK &&
         matrix_read(rows, 0, rows->rows, copy, err) == STATUS_OK &&
         label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
                    metric_names[metric], library->machine.threads, library->machine.stop,
                    err) == STATUS_OK)
-        while (placed < rows->rows && labels[placed] >= 0)
-            placed++;
+        while (valid < rows->rows && labels[valid] >= 0)
+            valid++;
     held_free(&held);
-    return placed == rows->rows;
-}
-
-static void predict(int32_t *labels, float *distances, const struct library *library,
-                    const struct clpipe_rows *given, const float *centroids, uint32_t k, int metric,
-                    struct error *err)
-{
-    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
-    struct cluster_config config;
-    struct rows rows;
-    if (rows_open(&rows, given, err) != STATUS_OK || choice(metric, 3, "metric", err) != STATUS_OK)
-        return;
-    const struct matrix_source *source = &rows.source;
-    const size_t n = source->rows;
-    if (!centroids || k < 1)
-        error_set(err, STATUS_USAGE, "there are no centroids");
-    for (size_t i = 0; err->status == STATUS_OK && i < (size_t)k * source->dimension; i++)
-        if (!isfinite(centroids[i]))
-            error_set(err, STATUS_FAILED, "centroid %zu is not finite", i / source->dimension);
-    if (err->status != STATUS_OK || n == 0)
-        return;
-    struct held held = {0};
-    labels = labels ? labels : held_array(&held, n, sizeof *labels);
-    distances = distances ? distances : held_array(&held, n, sizeof *distances);
-    if (held_check(&held, "labels", err) != STATUS_OK)
-        goto out;
-    clustering_config_of(&config, &library->machine);
-    config.metric = (enum cluster_metric)metric;
-    const bool few = n * source->dimension <= HOST_WORK / k;
-    if (!(few && label_few(labels, distances, library, source, centroids, k, metric, err)) &&
-        err->status == STATUS_OK) /* this also reports what is wrong with a row */
-        cluster_assign(labels, distances, &devices, source, centroids, k, &config, err);
-out:
-    held_free(&held);
+    return valid == rows->rows;
 }
 
 int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
-                   const struct clpipe_rows *rows, const float *centroids, uint32_t k, int metric,
+                   const struct clpipe_rows *given, const float *centroids, uint32_t k, int metric,
                    const struct clpipe_watch *watch, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
+    struct held held = {0};
+    struct rows rows;
+    struct cluster_config config;
     struct library *library = library_begin(clpipe, watch, &why);
-    if (library)
-        predict(labels, distances, library, rows, centroids, k, metric, &why);
+    if (library && rows_open(&rows, given, metric, &why) &&
+        REQUIRE(centroids && k > 0, &why, "there are no centroids") && rows.source.rows > 0) {
+        const uint64_t n = rows.source.rows;
+        labels = labels ? labels : held_array(&held, n, sizeof *labels);
+        distances = distances ? distances : held_array(&held, n, sizeof *distances);
+        clustering_config_of(&config, &library->machine);
+        config.metric = (enum cluster_metric)metric;
+        const bool done =
+            held_check(&held, "labels", &why) == STATUS_OK &&
+            n * rows.source.dimension <= HOST_WORK / k &&
+            label_few(labels, distances, library, &rows.source, centroids, k, metric, &why);
+        if (!done && why.status == STATUS_OK) /* this also says what is invalid */
+            cluster_assign(labels, distances, &library->working, &rows.source, centroids, k,
+                           &config, &why);
+        held_free(&held);
+    }
     return library_end(library, &why, err);
 }
 
 /* --- neighbours -------------------------------------------------------------------------------- */
 
-/* Queries are processed in parts, each compared with all rows. */
-static uint32_t part_of(uint64_t queries, const struct library *library, uint32_t columns,
-                        uint32_t n)
-{
-    const uint64_t bytes = columns * sizeof(float) + n * UINT64_C(64) + 64;
-    const uint64_t fit = library->machine.memory / 4 / bytes;
-    return (uint32_t)min_u64(min_u64(queries, 1u << 30), fit ? fit : 1);
-}
-
-static enum status search(int64_t *neighbors, double *distances, struct library *library,
-                          const struct clpipe_rows *given, const struct clpipe_rows *given_queries,
-                          uint32_t n, int metric, struct error *err)
-{
-    const struct clustering_machine *machine = &library->machine;
-    struct rows rows, queries;
-    if (rows_open(&rows, given, err) != STATUS_OK ||
-        (given_queries && rows_open(&queries, given_queries, err) != STATUS_OK) ||
-        choice(metric, 3, "metric", err) != STATUS_OK)
-        return err->status;
-    const struct matrix_source *of = given_queries ? &queries.source : &rows.source;
-    const uint64_t others = rows.source.rows - (!given_queries && rows.source.rows);
-    if (of->dimension != rows.source.dimension)
-        return error_set(err, STATUS_USAGE, "queries have %u columns, but rows have %u",
-                         of->dimension, rows.source.dimension);
-    if (n < 1 || n > others)
-        return error_set(err, rows.source.rows ? STATUS_USAGE : STATUS_FAILED,
-                         "n is %u, but there are %llu rows that can be neighbours", n,
-                         (unsigned long long)others);
-    struct neighbours_config config = clustering_search(machine, (enum cluster_metric)metric, n);
-    config.devices = (struct cluster_devices){library->contexts.context, library->contexts.count};
-    for (uint64_t done = 0; done < of->rows;) {
-        struct neighbours found;
-        const struct queries wanted = {.values = of,
-                                       .first = done,
-                                       .count =
-                                           part_of(of->rows - done, library, of->dimension, n)};
-        if (neighbours_find(&found, &rows.source, given_queries ? &wanted : NULL, &config, err) !=
-            STATUS_OK)
-            return err->status;
-        const size_t places = (size_t)found.queries * n;
-        if (neighbors)
-            memcpy(neighbors + done * n, found.rows, places * sizeof *neighbors);
-        if (distances)
-            memcpy(distances + done * n, found.squared, places * sizeof *distances);
-        done += found.queries;
-        neighbours_clear(&found);
-    }
-    return STATUS_OK;
-}
-
 int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpipe,
-                     const struct clpipe_rows *rows, const struct clpipe_rows *queries, uint32_t n,
-                     int metric, const struct clpipe_watch *watch, struct clpipe_error *err)
+                     const struct clpipe_rows *given, const struct clpipe_rows *given_queries,
+                     uint32_t n, int metric, const struct clpipe_watch *watch,
+                     struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
+    struct rows rows, queries;
+    struct neighbours found;
     struct library *library = library_begin(clpipe, watch, &why);
-    if (library)
-        search(neighbors, distances, library, rows, queries, n, metric, &why);
+    if (!library || !rows_open(&rows, given, metric, &why) ||
+        (given_queries && !rows_open(&queries, given_queries, metric, &why)))
+        return library_end(library, &why, err);
+    const struct matrix_source *source = &rows.source;
+    const struct queries wanted = {.values = &queries.source,
+                                   .count = given_queries ? queries.source.rows : source->rows};
+    const uint64_t others = source->rows - (!given_queries && source->rows);
+    struct neighbours_config config =
+        clustering_search(&library->machine, (enum cluster_metric)metric, n);
+    config.devices = library->working;
+    if (n < 1 || n > others)
+        error_set(&why, source->rows ? STATUS_USAGE : STATUS_FAILED,
+                  "n is %u, but there are %llu rows that can be neighbours", n,
+                  (unsigned long long)others);
+    else if (REQUIRE(!given_queries || queries.source.dimension == source->dimension, &why,
+                     "queries have %u columns, but rows have %u", queries.source.dimension,
+                     source->dimension) &&
+             neighbours_find(&found, source, given_queries ? &wanted : NULL, &config, &why) ==
+                 STATUS_OK) {
+        give(neighbors, found.rows, (size_t)wanted.count * n * sizeof *neighbors);
+        give(distances, found.squared, (size_t)wanted.count * n * sizeof *distances);
+        neighbours_clear(&found);
+    }
     return library_end(library, &why, err);
 }

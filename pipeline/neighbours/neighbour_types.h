@@ -32,8 +32,7 @@ struct neighbours_config {
 struct queries {
     const uint64_t *rows; /* NULL: those of `values` */
     const struct matrix_source *values;
-    uint64_t first;
-    uint32_t count;
+    uint64_t first, count;
 };
 
 /* The result; it owns its arrays. */

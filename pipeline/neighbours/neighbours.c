@@ -18,10 +18,11 @@ void neighbours_clear(struct neighbours *neighbours)
 
 #define PART_PLACES 65536
 
+/* Lists from which places of the result are filled, from `first` on. */
 struct hand_over {
     struct neighbours *out;
     const struct nearest *lists;
-    size_t count;
+    size_t first, count;
 };
 
 static void hand_over_part(void *context, uint64_t part)
@@ -31,72 +32,85 @@ static void hand_over_part(void *context, uint64_t part)
     for (size_t i = part * PART_PLACES; i < end; i++) {
         const struct nearest *one = &job->lists[i];
         const bool none = one->row == NEAREST_NONE;
-        job->out->rows[i] = none ? -1 : (int64_t)one->row;
-        job->out->squared[i] = none ? (double)NAN : one->squared;
+        job->out->rows[job->first + i] = none ? -1 : (int64_t)one->row;
+        job->out->squared[job->first + i] = none ? (double)NAN : one->squared;
     }
 }
 
-/* Converts lists to the result. */
-static enum status hand_over(struct neighbours *out, const struct nearest *lists, uint64_t queries,
-                             uint32_t n, struct workers *workers, struct error *err)
+static void hand_over(struct neighbours *out, const struct nearest *lists, uint64_t first,
+                      uint64_t count, struct workers *workers)
 {
-    const size_t count = (size_t)queries * n;
-    out->queries = queries;
-    out->n = n;
-    out->rows = malloc(count * sizeof *out->rows);
-    out->squared = malloc(count * sizeof *out->squared);
-    if (!out->rows || !out->squared)
-        return error_memory(err, count * (sizeof *out->rows + sizeof *out->squared), "neighbours");
-    struct hand_over job = {out, lists, count};
-    workers_run(workers, hand_over_part, &job, (count + PART_PLACES - 1) / PART_PLACES);
-    return STATUS_OK;
+    struct hand_over job = {out, lists, first * out->n, count * out->n};
+    workers_run(workers, hand_over_part, &job, (job.count + PART_PLACES - 1) / PART_PLACES);
 }
 
+/* Reads `count` queries from number `first` on. */
 static enum status read_queries(float *values, uint32_t *own, struct block_reader *reader,
-                                const struct queries *queries, struct error *err)
+                                const struct queries *queries, uint64_t first, uint32_t count,
+                                struct error *err)
 {
     const uint64_t rows = reader->source->rows;
     struct transform transform = reader->transform;
     enum status status = STATUS_OK;
     transform.what = "query";
     if (!queries->rows)
-        return transform_read(&transform, queries->values, reader->workers, values, queries->first,
-                              queries->count, err);
-    for (uint32_t i = 0; i < queries->count && status == STATUS_OK; i++) {
-        if (queries->rows[i] >= rows)
+        return transform_read(&transform, queries->values, reader->workers, values,
+                              queries->first + first, count, err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t row = queries->rows[first + i];
+        if (row >= rows)
             return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
-                             (unsigned long long)queries->rows[i], (unsigned long long)rows - 1);
-        own[i] = (uint32_t)queries->rows[i];
-        status = block_reader_read(reader, own[i], 1, values + (size_t)i * reader->stride, err);
+                             (unsigned long long)row, (unsigned long long)rows - 1);
+        own[i] = (uint32_t)row;
+        status = block_reader_read(reader, row, 1, values + (size_t)i * reader->stride, err);
     }
     return status;
 }
 
-static enum status search_queries(struct nearest *lists, struct neighbours *out,
-                                  struct block_reader *reader, const struct queries *queries,
-                                  struct error *err)
+/* As many queries at a time as a quarter of the memory has room for; each part is compared with all rows. */
+static enum status search_queries(struct neighbours *out, struct block_reader *reader,
+                                  const struct queries *queries, struct error *err)
 {
+    const size_t each = reader->stride * sizeof(float) + out->n * UINT64_C(64) + 64;
+    const uint64_t fits = min_u64(reader->config->memory / 4 / each, 1u << 30);
+    const uint32_t part = (uint32_t)min_u64(fits ? fits : 1, queries->count);
     struct held held = {0};
-    float *values = held_array(&held, (uint64_t)queries->count * reader->stride, sizeof *values);
-    uint32_t *own = queries->rows ? held_array(&held, queries->count, sizeof *own) : NULL;
+    float *values = held_array(&held, (uint64_t)part * reader->stride, sizeof *values);
+    uint32_t *own = queries->rows ? held_array(&held, part, sizeof *own) : NULL;
+    struct nearest *lists = held_array(&held, (uint64_t)part * out->n, sizeof *lists);
     enum status status = held_check(&held, "queries", err);
-    if (status == STATUS_OK)
-        status = read_queries(values, own, reader, queries, err);
     const int64_t begun = clock_now();
-    if (status == STATUS_OK)
-        status = scan_rows(lists, reader, values, own, queries->count, &out->compared, err);
+    for (uint64_t done = 0; done < queries->count && status == STATUS_OK; done += part) {
+        const uint32_t count = (uint32_t)min_u64(part, queries->count - done);
+        status = read_queries(values, own, reader, queries, done, count, err);
+        if (status == STATUS_OK)
+            status = scan_rows(lists, reader, values, own, count, &out->compared, err);
+        if (status == STATUS_OK)
+            hand_over(out, lists, done, count, reader->workers);
+    }
     out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
     held_free(&held);
     return status;
 }
 
-static enum status search_all(struct nearest *lists, struct neighbours *out,
-                              struct block_reader *reader, struct error *err)
+static enum status search_all(struct neighbours *out, struct block_reader *reader,
+                              struct error *err)
 {
-    if (device_pairs_pays(reader->config))
-        return device_pairs(lists, out, reader, err);
-    nearest_init(lists, (size_t)reader->source->rows * reader->config->n);
-    return host_pairs(lists, out, reader, err);
+    const size_t count = (size_t)out->queries * out->n;
+    struct nearest *lists = malloc(count * sizeof *lists + 1);
+    enum status status = STATUS_OK;
+    if (!lists)
+        return error_memory(err, count * sizeof *lists, "neighbours");
+    if (device_pairs_pays(reader->config)) {
+        status = device_pairs(lists, out, reader, err);
+    } else {
+        nearest_init(lists, count);
+        status = host_pairs(lists, out, reader, err);
+    }
+    if (status == STATUS_OK)
+        hand_over(out, lists, 0, out->queries, reader->workers);
+    free(lists);
+    return status;
 }
 
 enum status neighbours_find(struct neighbours *out, const struct matrix_source *source,
@@ -105,23 +119,20 @@ enum status neighbours_find(struct neighbours *out, const struct matrix_source *
 {
     struct block_reader reader;
     const uint64_t count = queries ? queries->count : source->rows;
-    const size_t bytes = (size_t)count * config->n * sizeof(struct nearest);
-    *out = (struct neighbours){0};
+    *out = (struct neighbours){.queries = count, .n = config->n};
     if (config->n == 0)
         return error_set(err, STATUS_USAGE, "the number of neighbours must be at least 1");
     if (source->rows > NEIGHBOURS_ROWS_MAX)
         return error_set(err, STATUS_FAILED, "%llu rows are too many: a search takes at most %u",
                          (unsigned long long)source->rows, NEIGHBOURS_ROWS_MAX);
-    struct nearest *lists = malloc(bytes + 1);
+    out->rows = calloc(count, config->n * sizeof *out->rows);
+    out->squared = calloc(count, config->n * sizeof *out->squared);
     enum status status = block_reader_open(&reader, source, config, err);
-    if (status == STATUS_OK && !lists)
-        status = error_memory(err, bytes, "neighbours");
+    if (status == STATUS_OK && (!out->rows || !out->squared))
+        status = error_memory(err, count * config->n * 2 * sizeof *out->rows, "neighbours");
     if (status == STATUS_OK)
-        status = queries ? search_queries(lists, out, &reader, queries, err)
-                         : search_all(lists, out, &reader, err);
-    if (status == STATUS_OK)
-        status = hand_over(out, lists, count, config->n, reader.workers, err);
-    free(lists);
+        status =
+            queries ? search_queries(out, &reader, queries, err) : search_all(out, &reader, err);
     out->seconds_read = reader.seconds;
     block_reader_close(&reader);
     if (status != STATUS_OK)

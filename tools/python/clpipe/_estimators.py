@@ -80,14 +80,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
         """Rows of a batch, 0: full iterations; iterations at most."""
         return 0, self._count("max_iter")
 
-    def _weights(self, weights: Any, X: Any) -> Any:
-        return None if weights is None else _check_sample_weight(on_host(weights), X, dtype=numpy.float32)
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Clusters n_samples x n_features rows. sample_weight: of the rows, at least 0."""
         X = self._validated(X, reset=True)
-        weights, k = self._weights(sample_weight, X), self._count("n_clusters")
-        self._n_features_out = k
+        k = self._n_features_out = self._count("n_clusters")
+        weights = None if sample_weight is None else _check_sample_weight(
+            on_host(sample_weight), X, dtype=numpy.float32)
         self._chosen("metric", METRICS)
         if len(X) < k:
             raise ValueError(f"n_samples={len(X)} should be >= n_clusters={k}.")
@@ -172,8 +170,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Less the sum of the squared distances to the nearest centres, times weights."""
         X = self._validated(X, reset=False)
-        squared, weights = self._nearest(X, self.cluster_centers_)[1].astype(float), self._weights(sample_weight, X)
-        return -float((squared if weights is None else squared * weights).sum())
+        squared = self._nearest(X, self.cluster_centers_)[1].astype(float)
+        return -float((squared * _check_sample_weight(on_host(sample_weight), X)).sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

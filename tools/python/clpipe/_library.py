@@ -30,41 +30,22 @@ class _Sized(ctypes.Structure):
             name: value.ctypes.data if isinstance(value, numpy.ndarray) else value for name, value in members.items()})
 
 
-class CError(_Sized):
-    _fields_ = [("size", c_size_t), ("status", c_int), ("text", c_char * 1200)]
+def _struct(name: str, **members: Any) -> Any:
+    return type(name, (_Sized,), {"_fields_": [("size", c_size_t), *members.items()]})
 
 
-class COptions(_Sized):
-    _fields_ = [("size", c_size_t), ("device", c_char_p), ("threads", c_uint32), ("memory", c_uint64),
-                ("device_memory", c_uint64)]
-
-
-class CRows(_Sized):
-    _fields_ = [("size", c_size_t), ("rows", c_uint64), ("columns", c_uint32), ("type", c_int),
-                ("values", c_void_p), ("row_stride", c_int64), ("column_stride", c_int64), ("read", c_void_p),
-                ("context", c_void_p)]
-
-
-class CKMeans(_Sized):
-    _fields_ = [("size", c_size_t), ("k", c_uint32), ("metric", c_int), ("init", c_int), ("initial", c_void_p),
-                ("weights", c_void_p), ("seed", c_uint64), ("n_init", c_uint32), ("max_iter", c_uint32),
-                ("tol", c_double), ("mini_batch", c_uint32)]
-
-
-class CFit(_Sized):
-    _fields_ = [("size", c_size_t), ("centroids", c_void_p), ("labels", c_void_p), ("distances", c_void_p),
-                ("sizes", c_void_p), ("inertia", c_double), ("iterations", c_uint32), ("converged", c_int)]
-
-
-class CFeatures(_Sized):
-    _fields_ = [("size", c_size_t), ("specs", POINTER(c_char_p)), ("count", c_uint32), ("preset", c_char_p)]
-
-
-class CPicture(_Sized):
-    _fields_ = [("size", c_size_t), ("path", c_char_p), ("bytes", c_void_p), ("length", c_uint64),
-                ("pixels", c_void_p), ("width", c_uint32), ("height", c_uint32), ("channels", c_uint32),
-                ("row_stride", c_int64), ("column_stride", c_int64), ("channel_stride", c_int64),
-                ("status", c_int), ("reason", c_char * 24), ("message", c_char * 200)]
+CError = _struct("CError", status=c_int, text=c_char * 1200)
+COptions = _struct("COptions", device=c_char_p, threads=c_uint32, memory=c_uint64, device_memory=c_uint64)
+CRows = _struct("CRows", rows=c_uint64, columns=c_uint32, type=c_int, values=c_void_p, row_stride=c_int64,
+                column_stride=c_int64, read=c_void_p, context=c_void_p)
+CKMeans = _struct("CKMeans", k=c_uint32, metric=c_int, init=c_int, initial=c_void_p, weights=c_void_p, seed=c_uint64,
+                  n_init=c_uint32, max_iter=c_uint32, tol=c_double, mini_batch=c_uint32)
+CFit = _struct("CFit", centroids=c_void_p, labels=c_void_p, distances=c_void_p, sizes=c_void_p, inertia=c_double,
+               iterations=c_uint32, converged=c_int)
+CFeatures = _struct("CFeatures", specs=POINTER(c_char_p), count=c_uint32, preset=c_char_p)
+CPicture = _struct("CPicture", path=c_char_p, bytes=c_void_p, length=c_uint64, pixels=c_void_p, width=c_uint32,
+                   height=c_uint32, channels=c_uint32, row_stride=c_int64, column_stride=c_int64,
+                   channel_stride=c_int64, status=c_int, reason=c_char * 24, message=c_char * 200)
 
 
 def on_host(values: Any) -> Any:
@@ -75,7 +56,7 @@ def on_host(values: Any) -> Any:
     return values.get() if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get") else values  # CuPy
 
 
-def rows_of(values: "numpy.ndarray[Any, Any]") -> CRows:
+def rows_of(values: "numpy.ndarray[Any, Any]") -> Any:
     """N x D values where they are; a copy in float32 of those that the library cannot read there: of other
     types, not aligned, repeated by strides of 0."""
     long = [stride if length > 1 else None for stride, length in zip(values.strides, values.shape)]
@@ -87,18 +68,9 @@ def rows_of(values: "numpy.ndarray[Any, Any]") -> CRows:
 
 # --- the library --------------------------------------------------------------------------------
 
-_lock = threading.Lock()
-_handles: Dict[Device, Tuple[Any, c_void_p, threading.Lock]] = {}
-
-
-def _forget() -> None:
-    """A forked child, in which the library refuses to work, has no thread that would release the lock."""
-    global _lock
-    _lock = threading.Lock()
-    _handles.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
+_lock = threading.RLock()
+_handles: Dict[Tuple[int, Device], Tuple[Any, c_void_p, threading.Lock]] = {}  # by process
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def _load() -> Any:
@@ -115,53 +87,47 @@ def _load() -> Any:
     return library
 
 
-def _check(code: int, error: CError) -> None:
+def _check(code: int, error: Any) -> None:
     if code:
         raise (InvalidError if code in (ARGUMENT, DATA) else Error)(
             error.text.decode(errors="replace"), 2 if code == ARGUMENT else 3)
 
 
 def _opened(device: Device) -> Tuple[Any, c_void_p, threading.Lock]:
+    key = os.getpid(), device
     with _lock:
-        if device not in _handles:
+        if key not in _handles:
             library, handle, error = _load(), c_void_p(), CError()
             options = COptions(device=None if device is None else str(device).encode())
             _check(library.clpipe_open(ctypes.byref(handle), ctypes.byref(options), ctypes.byref(error)), error)
-            _handles[device] = (library, handle, threading.Lock())
-        return _handles[device]
+            _handles[key] = (library, handle, threading.Lock())
+        return _handles[key]
 
 
 def call(name: str, device: Device, out: List[Any], given: List[Any]) -> None:
     """clpipe_NAME with outputs, the handle of a device, and what is given. Calls for one device run one after
-    another. Python handles signals in its main thread, which therefore waits for another one that calls: Ctrl-C,
-    and what a handler raises, stops the call."""
+    another, each in a thread: Python handles signals in its main thread while that waits, so that Ctrl-C, and what
+    a handler raises, stops the call."""
     library, handle, lock = _opened(device)
     error = CError()
     arguments = [value.ctypes.data_as(c_void_p) if isinstance(value, numpy.ndarray) else
                  ctypes.byref(value) if isinstance(value, _Sized) else value
                  for value in [*out, handle, *given, None, error]]
-
-    def run() -> int:
-        return int(getattr(library, f"clpipe_{name}")(*arguments))
-
-    with lock:
-        if threading.current_thread() is not threading.main_thread():
-            return _check(run(), error)
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            running = pool.submit(run)
-            try:
-                code = running.result()
-            except BaseException:
-                while not running.done():
-                    library.clpipe_stop(handle)
-                    concurrent.futures.wait([running], 0.01)
-                raise
+    with lock, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        running = pool.submit(getattr(library, f"clpipe_{name}"), *arguments)
+        try:
+            code = running.result()
+        except BaseException:
+            while not running.done():
+                library.clpipe_stop(handle)
+                concurrent.futures.wait([running], 0.01)
+            raise
     _check(code, error)
 
 
 # --- features -----------------------------------------------------------------------------------
 
-def _picture(given: Any) -> CPicture:
+def _picture(given: Any) -> Any:
     if isinstance(given, (str, os.PathLike)):
         return CPicture(path=os.fsencode(given))
     if isinstance(given, (bytes, bytearray, memoryview)):
