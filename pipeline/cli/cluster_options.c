@@ -11,24 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum status find_devices(void *context, struct clustering_devices *found, struct error *err)
-{
-    const struct options *options = context;
-    struct compute *compute = &options->call->compute;
-    enum status status = STATUS_OK;
-    if (compute->threads == 0)
-        status = compute_open(options, true, err);
-    else if (compute->count == 0)
-        status = compute_find_devices(options, err);
-    *found = (struct clustering_devices){&compute->devices, compute->chosen, compute->count,
-                                         compute->trace};
-    return status;
-}
-
 void options_machine(struct clustering_machine *out, const struct options *options)
 {
     *out = (struct clustering_machine){
-        .find_devices = find_devices,
+        .find_devices = compute_selection,
         .find_devices_context = (void *)(uintptr_t)options,
         .threads = compute_threads(options),
         .memory = options->memory,

@@ -404,7 +404,6 @@ static enum status describe(struct outside *outside, const struct similar *simil
 {
     const struct clustering_machine *machine = &similar->similarity.config->machine;
     struct codebooks codebooks = {.stored = NULL};
-    struct clustering_devices found;
     struct describing describing = {.config = {.threads = machine->threads,
                                                .memory = machine->memory,
                                                .memory_streams = machine->memory,
@@ -420,12 +419,10 @@ static enum status describe(struct outside *outside, const struct similar *simil
     enum status status =
         describe_as(&describing, &codebooks, similar->similarity.input.result, name, err);
     if (status == STATUS_OK)
-        status = machine->find_devices(machine->find_devices_context, &found, err);
+        status = machine->find_devices(machine->find_devices_context, &describing.devices, err);
     progress_stage(&similar->options->call->progress, "describing pictures");
     if (status == STATUS_OK) {
-        describing.devices = (struct ingest_devices){
-            .devices = found.devices, .chosen = found.chosen, .count = found.count};
-        describing.config.trace = found.trace;
+        describing.config.trace = describing.devices.trace;
         status = describing_run(&describing, err);
     }
     codebooks_clear(&codebooks);

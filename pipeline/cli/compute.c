@@ -32,7 +32,7 @@ static void take_own_device(struct compute *compute, const struct options *optio
     compute->count = 1;
 }
 
-enum status compute_find_devices(const struct options *options, struct error *err)
+static enum status find_devices(const struct options *options, struct error *err)
 {
     struct compute *compute = &options->call->compute;
     progress_stage(&options->call->progress, "devices");
@@ -55,9 +55,23 @@ enum status compute_open(const struct options *options, bool device, struct erro
         ocl_prepare(out->threads);
     if (!device)
         progress_stage(&options->call->progress, "opening");
-    enum status status = device ? compute_find_devices(options, err) : STATUS_OK;
+    enum status status = device ? find_devices(options, err) : STATUS_OK;
     if (status == STATUS_OK && options->profile)
         status = trace_open(&out->trace, options->profile, err);
+    return status;
+}
+
+enum status compute_selection(void *given, struct ocl_selection *found, struct error *err)
+{
+    const struct options *options = given;
+    struct compute *compute = &options->call->compute;
+    enum status status = STATUS_OK;
+    if (compute->threads == 0)
+        status = compute_open(options, true, err);
+    else if (compute->count == 0)
+        status = find_devices(options, err);
+    *found = (struct ocl_selection){&compute->devices, compute->chosen, compute->count,
+                                    compute->trace, NULL};
     return status;
 }
 

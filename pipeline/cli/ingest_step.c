@@ -447,16 +447,6 @@ static struct walk_options walk_of(const struct takeover *t)
     return out;
 }
 
-static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
-{
-    const struct options *options = context;
-    struct compute *compute = &options->call->compute;
-    enum status status = compute_find_devices(options, err);
-    *found = (struct ingest_devices){
-        .devices = &compute->devices, .chosen = compute->chosen, .count = compute->count};
-    return status;
-}
-
 void ingest_tell_passed(struct walk_passed passed)
 {
     char number[48];
@@ -541,7 +531,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                                                            : THUMBNAILS_KEPT,
         .thumbnail_size = (uint32_t)ingest->thumbnails,
         .dry_run = options->dry_run,
-        .find_devices = find_devices,
+        .find_devices = compute_selection,
         .find_devices_context = (void *)(uintptr_t)options,
         .isolate = isolate,
         .trace = compute->trace,
@@ -588,7 +578,7 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
     struct ingest_config config = {
         .walk = ingest_walk_options(options, &image->walk),
         .features = *given,
-        .find_devices = find_devices,
+        .find_devices = compute_selection,
         .find_devices_context = (void *)(uintptr_t)options,
         .isolate = isolate,
         .trace = options->call->compute.trace,

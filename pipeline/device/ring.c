@@ -114,7 +114,7 @@ static enum status deliver_some(struct lane *lane, struct slot *slot, struct err
         if (lane->shape.shared) /* while it is in the cache */
             memset(row, 0, lane->chain.words * sizeof *row);
     }
-    trace_span(staging->config.trace, lane->track, "deliver", start, clock_now(), NULL);
+    trace_span(staging->config.selection.trace, lane->track, "deliver", start, clock_now(), NULL);
     pthread_mutex_lock(&staging->lock);
     for (int i = 0; i < 3; i++)
         lane->seconds[i] += seconds[i];
@@ -223,7 +223,7 @@ void *ring_serve(void *argument)
     struct error err = ERROR_INIT;
     char name[32];
     snprintf(name, sizeof name, "deliver %u", (unsigned)(lane - staging->lane) + 1);
-    lane->track = trace_track(staging->config.trace, "host", name);
+    lane->track = trace_track(staging->config.selection.trace, "host", name);
     enum status status = lane->opened ? STATUS_OK : staging_open_lane(lane, &err);
     if (status == STATUS_OK && is_needed(lane))
         status = chain_prove(&lane->chain, &err);

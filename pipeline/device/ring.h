@@ -45,7 +45,6 @@ struct lane {
 
 struct staging {
     struct staging_config config;
-    struct ocl_context *opened; /* for the first lane */
     struct lane *lane;
     unsigned lane_count;
     uint64_t part_bytes;

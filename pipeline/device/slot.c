@@ -57,8 +57,8 @@ uint64_t slot_bytes_least(const struct step_plan *plan)
 static unsigned slots_for_threads(const struct staging_config *config, uint64_t larger)
 {
     const uint64_t bytes = max_u64(larger, SLOT_BYTES_MANY);
-    const uint64_t host = bytes_within(config->host_memory / config->chosen_count, 1);
-    const uint64_t threads = config->threads / config->chosen_count / SLOT_THREADS;
+    const uint64_t host = bytes_within(config->host_memory / config->selection.count, 1);
+    const uint64_t threads = config->threads / config->selection.count / SLOT_THREADS;
     return (unsigned)max_u64(SLOT_COUNT_DEFAULT,
                              min_u64(min_u64(threads, SLOT_COUNT_MOST), host / bytes));
 }
@@ -72,7 +72,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     uint64_t bytes = config->slot_bytes ? config->slot_bytes : max_u64(usual, larger);
     unsigned count = config->slot_count ? config->slot_count : slots_for_threads(config, larger);
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
-    uint64_t host = config->host_memory / config->chosen_count;
+    uint64_t host = config->host_memory / config->selection.count;
     uint64_t most = device->max_allocation;
     const unsigned buffers = count + chain->slot_sizes;
     if (larger > usual && !config->slot_bytes)

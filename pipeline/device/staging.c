@@ -296,7 +296,7 @@ static enum status open_device(struct lane *lane, struct error *err)
     const struct staging_config *config = &lane->staging->config;
     enum status status = STATUS_OK;
     if (!lane->context)
-        status = ocl_context_open(&lane->context, lane->device, config->trace, err);
+        status = ocl_context_open(&lane->context, lane->device, config->selection.trace, err);
     if (status != STATUS_OK)
         return status;
     if (ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
@@ -389,15 +389,15 @@ static void number_kind(const struct staging *staging, struct lane *lane)
  * by their threads meanwhile: a driver opens devices one at a time. */
 static enum status open_lanes(struct staging *staging, struct error *err)
 {
-    const struct staging_config *config = &staging->config;
+    struct ocl_selection *selection = &staging->config.selection;
     enum status status = STATUS_OK;
     bool opened = false;
-    for (unsigned i = 0; i < config->chosen_count; i++) {
-        const struct ocl_device *device = &config->devices->device[config->chosen[i]];
+    for (unsigned i = 0; i < selection->count; i++) {
+        const struct ocl_device *device = &selection->devices->device[selection->chosen[i]];
         struct lane *lane = &staging->lane[staging->lane_count];
         struct error failed = ERROR_INIT;
-        lane->context = staging->opened;
-        staging->opened = NULL;
+        lane->context = selection->context;
+        selection->context = NULL;
         enum status now = plan_lane(lane, staging, device, &failed);
         if (now == STATUS_OK && !opened)
             now = staging_open_lane(lane, &failed);
@@ -409,7 +409,7 @@ static enum status open_lanes(struct staging *staging, struct error *err)
         }
         close_lane(lane);
         memset(lane, 0, sizeof *lane);
-        if (config->chosen_count > 1) {
+        if (selection->count > 1) {
             char line[1024];
             log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
                         error_line(line, sizeof line, &failed));
@@ -432,23 +432,23 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
                          struct error *err)
 {
     *out = NULL;
-    struct ocl_context *opened = config->opened;
+    struct ocl_context *opened = config->selection.context;
     struct staging *staging = calloc(1, sizeof *staging);
     if (!staging) {
         ocl_context_close(&opened);
         return error_memory(err, sizeof *staging, "the slot rings");
     }
     staging->config = *config;
-    staging->opened = opened;
     staging->whole = step_plan_least_part(config->plan) > 0;
     lock_init_short(&staging->lock);
     cond_init_monotonic(&staging->room);
     cond_init_monotonic(&staging->event);
     pthread_cond_init(&staging->grow, NULL);
     enum status status = STATUS_OK;
-    staging->lane = calloc(config->chosen_count, sizeof *staging->lane);
+    staging->lane = calloc(config->selection.count, sizeof *staging->lane);
     if (!staging->lane)
-        status = error_memory(err, config->chosen_count * sizeof *staging->lane, "the slot rings");
+        status =
+            error_memory(err, config->selection.count * sizeof *staging->lane, "the slot rings");
     if (status == STATUS_OK)
         status = open_lanes(staging, err);
     for (unsigned i = 0; i < staging->lane_count && status == STATUS_OK; i++) {
@@ -564,7 +564,7 @@ void staging_close(struct staging **out)
         join_lane(&staging->lane[i]);
         close_lane(&staging->lane[i]);
     }
-    ocl_context_close(&staging->opened);
+    ocl_context_close(&staging->config.selection.context);
     free(staging->lane);
     pthread_cond_destroy(&staging->event);
     pthread_cond_destroy(&staging->room);

@@ -15,17 +15,13 @@ struct part_result {
 };
 
 struct staging_config {
-    const struct ocl_devices *devices;
-    const unsigned *chosen; /* indices into devices */
-    unsigned chosen_count;
-    struct ocl_context *opened;   /* of the first of them, taken over by staging; may be NULL */
-    const struct step_plan *plan; /* steps for every device; must outlive staging */
-    struct trace *trace;          /* may be NULL */
-    uint64_t host_memory;         /* bytes, for the slots of all lanes */
-    uint64_t device_memory;       /* bytes per device; 0: all */
-    uint64_t slot_bytes;          /* 0: chosen for the device */
-    unsigned slot_count;          /* 0: chosen */
-    unsigned threads;             /* number of threads that fill slots */
+    struct ocl_selection selection; /* staging takes over its context */
+    const struct step_plan *plan;   /* steps for every device; must outlive staging */
+    uint64_t host_memory;           /* bytes, for the slots of all lanes */
+    uint64_t device_memory;         /* bytes per device; 0: all */
+    uint64_t slot_bytes;            /* 0: chosen for the device */
+    unsigned slot_count;            /* 0: chosen */
+    unsigned threads;               /* number of threads that fill slots */
 
     /* A submitted part is done. Called on lane threads, maybe several at a time. */
     void (*deliver)(void *context, void *picture, const struct part_result *result);

@@ -37,7 +37,7 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
                              struct error *err)
 {
     struct ingest_job job;
-    struct ingest_devices devices;
+    struct ocl_selection devices;
     struct ocl_context *context = NULL;
     struct walk *walk = NULL;
     struct learning *learning = NULL;

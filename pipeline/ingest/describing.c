@@ -134,7 +134,7 @@ static enum status open_all(struct run *run, struct error *err)
                                              .context = run,
                                              .lanes = &run->lanes,
                                              .open_files = 1};
-    struct ingest_devices devices = describing->devices;
+    struct ocl_selection devices = describing->devices;
     const enum status status = lanes_open(&run->lanes, &run->job, &devices, &plan, err);
     return status == STATUS_OK ? decoders_open(&run->decoders, &decoders, err) : status;
 }

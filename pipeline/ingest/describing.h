@@ -10,7 +10,7 @@ struct describing {
     /* Of the configuration these are used: features, decode, threads, memory, memory_streams, device_memory, stop,
      * progress (phase "images", on the calling thread). */
     struct ingest_config config;
-    struct ingest_devices devices;
+    struct ocl_selection devices;
     struct join join; /* of the features */
     uint32_t columns; /* of all of them */
     uint64_t count;   /* of pictures */

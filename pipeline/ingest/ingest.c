@@ -72,7 +72,7 @@ struct ingest {
     struct ingest_job job;
     const struct ingest_config *config;
     struct ingest_report *report;
-    struct ingest_devices devices; /* count 0 in a dry run */
+    struct ocl_selection devices; /* count 0 in a dry run */
     struct picture_sink sink;
     struct feature_set features; /* from the configuration, bound to codebooks; or those of `few` */
     struct codebooks codebooks;  /* learned in this run */
@@ -211,7 +211,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
 static enum status open_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    struct ingest_devices *devices = &ingest->devices;
+    struct ocl_selection *devices = &ingest->devices;
     ingest->sink.thumbnail_size =
         ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && lanes_make_pixels(config, devices)
             ? ingest->thumbnail_size
@@ -282,7 +282,7 @@ static bool open_later(const struct ingest *ingest)
 /* Opens the context of the first device, which learns codebooks and then belongs to the lanes. */
 static enum status open_context(struct ingest *ingest, struct error *err)
 {
-    struct ingest_devices *devices = &ingest->devices;
+    struct ocl_selection *devices = &ingest->devices;
     return devices->context
                ? STATUS_OK
                : ocl_context_open(&devices->context, &devices->devices->device[devices->chosen[0]],
@@ -604,7 +604,7 @@ static void tell_kept(const struct ingest *ingest)
 static enum status write_file(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const struct ingest_devices *devices = &ingest->devices;
+    const struct ocl_selection *devices = &ingest->devices;
     struct ingest_report *report = ingest->report;
     store_set_share(ingest->store, &report->share);
     if (config->sidecars) {

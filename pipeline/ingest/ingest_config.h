@@ -14,14 +14,6 @@
 #include "sources/walk.h"
 #include <stdint.h>
 
-/* The devices of a run. */
-struct ingest_devices {
-    const struct ocl_devices *devices;
-    const unsigned *chosen; /* indices into devices */
-    unsigned count;
-    struct ocl_context *context; /* of the first, opened ahead; NULL: not yet, or with the lanes */
-};
-
 /* Which thumbnails are made. When a file is updated its thumbnails stay, and new ones have the same
  * size. */
 enum ingest_thumbnails {
@@ -65,7 +57,7 @@ struct ingest_config {
 
     /* Finds the devices, on the calling thread, in parallel with the walk; not called in a dry run.
      * Its result must outlive the run. */
-    enum status (*find_devices)(void *context, struct ingest_devices *found, struct error *err);
+    enum status (*find_devices)(void *context, struct ocl_selection *found, struct error *err);
     void *find_devices_context;
 
     /* Replaces walk_open, on the calling thread after find_devices; NULL: walk_open on another

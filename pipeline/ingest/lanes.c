@@ -11,7 +11,7 @@ static enum plan_jpeg jpeg_of(const struct ingest_config *config)
     return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;
 }
 
-bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_devices *devices)
+bool lanes_make_pixels(const struct ingest_config *config, const struct ocl_selection *devices)
 {
     bool any = false;
     for (unsigned i = 0; i < devices->count; i++)
@@ -21,7 +21,7 @@ bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_d
 }
 
 /* Will any device decode JPEG streams? */
-static bool plans_streams(const struct plan *plan, const struct ingest_devices *devices)
+static bool plans_streams(const struct plan *plan, const struct ocl_selection *devices)
 {
     bool any = false;
     for (unsigned i = 0; i < devices->count; i++)
@@ -40,7 +40,7 @@ static void lane_failed(void *job, const struct error *err, unsigned alive)
                     error_line(line, sizeof line, err));
 }
 
-enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ingest_devices *devices,
+enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ocl_selection *devices,
                        const struct plan_config *plan, struct error *err)
 {
     const struct ingest_config *config = job->config;
@@ -53,12 +53,8 @@ enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct inges
         return status;
     lanes->memory = plans_streams(&lanes->plan, devices) ? config->memory_streams : config->memory;
     const struct staging_config open = {
-        .devices = devices->devices,
-        .chosen = devices->chosen,
-        .chosen_count = devices->count,
-        .opened = devices->context,
+        .selection = *devices,
         .plan = &lanes->plan.steps,
-        .trace = config->trace,
         .host_memory = bounds_slots(lanes->memory),
         .device_memory = config->device_memory,
         .slot_bytes = config->slot_bytes,

@@ -12,13 +12,13 @@ struct lanes {
 };
 
 /* Does any device compute pixels of JPEG images? */
-bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_devices *devices);
+bool lanes_make_pixels(const struct ingest_config *config, const struct ocl_selection *devices);
 
 /* Makes the plan for features and thumbnails, and opens the job's staging and budget. `lanes` must
  * not be moved, and must outlive them. If the last device fails, so does the job. Uses these fields
  * of the job's configuration: variant, jpeg, isolate, decode, trace, threads, memory,
  * memory_streams, device_memory, slot_bytes, slot_count. Takes over devices->context, unless no plan can be made. */
-enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ingest_devices *devices,
+enum status lanes_open(struct lanes *lanes, struct ingest_job *job, struct ocl_selection *devices,
                        const struct plan_config *plan, struct error *err);
 
 #endif

@@ -13,7 +13,7 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
     struct error failed = ERROR_INIT;
     char line[1200];
     size_t used = 0;
-    struct clustering_devices found = machine->found;
+    struct ocl_selection found = machine->found;
     *out = (struct clustering_contexts){0};
     if (machine->find_devices &&
         machine->find_devices(machine->find_devices_context, &found, err) != STATUS_OK)

@@ -9,14 +9,6 @@
 
 #define CLUSTERING_DEVICES 64
 
-/* The devices to choose from. */
-struct clustering_devices {
-    const struct ocl_devices *devices;
-    const unsigned *chosen; /* indices into devices, best first */
-    unsigned count;
-    struct trace *trace; /* may be NULL */
-};
-
 /* Progress for the user; called on the calling thread. `step` is never NULL. */
 struct clustering_progress {
     void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
@@ -32,9 +24,9 @@ struct clustering_progress {
 struct clustering_machine {
     /* Finds the devices, on the calling thread; not called if the result already exists. The
      * devices must outlive the run. NULL: `found` has them. */
-    enum status (*find_devices)(void *context, struct clustering_devices *found, struct error *err);
+    enum status (*find_devices)(void *context, struct ocl_selection *found, struct error *err);
     void *find_devices_context;
-    struct clustering_devices found;
+    struct ocl_selection found;
     unsigned threads;
     uint64_t memory, device_memory; /* bytes; device_memory 0: all of the device's memory */
     struct stop *stop;

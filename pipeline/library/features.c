@@ -144,7 +144,6 @@ static void show(void *context, const struct ingest_progress *progress)
 static void configure(struct describing *out, const struct library *library)
 {
     const struct clustering_machine *machine = &library->machine;
-    const struct clustering_devices *found = &machine->found;
     const uint64_t given = library->memory;
     struct ingest_config *config = &out->config;
     decode_options_default(&config->decode);
@@ -156,7 +155,7 @@ static void configure(struct describing *out, const struct library *library)
     config->stop = machine->stop;
     config->progress = show;
     config->progress_context = machine->progress.context;
-    out->devices = (struct ingest_devices){found->devices, found->chosen, found->count, NULL};
+    out->devices = machine->found;
 }
 
 int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,

@@ -218,7 +218,7 @@ static enum status open_library(struct library **out, const struct clpipe_option
         .stop = &library->stop,
         .progress = {.iteration = tell_iteration, .phase = library_phase, .context = library},
     };
-    struct clustering_devices *found = &library->machine.found;
+    struct ocl_selection *found = &library->machine.found;
     found->devices = &library->devices;
     found->chosen = library->chosen;
     pthread_mutex_lock(&drivers);

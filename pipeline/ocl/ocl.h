@@ -73,6 +73,16 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                const struct ocl_devices *devices, const char *selector,
                                struct error *err);
 
+/* The devices of a job; the arrays belong to others. */
+struct ocl_selection {
+    const struct ocl_devices *devices;
+    const unsigned *chosen; /* indices into devices, best first */
+    unsigned count;
+    struct trace *trace; /* may be NULL */
+    struct ocl_context
+        *context; /* of the first, opened ahead for an ingest; NULL: not yet, or taken over */
+};
+
 /* --- contexts and queues --------------------------------------------------------------------- */
 
 struct ocl_context;

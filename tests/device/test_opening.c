@@ -104,9 +104,7 @@ static void begin(struct run *run)
     run->plan.words = run->features.counters;
     step_plan_node(&run->plan,
                    (struct step_node){.step = &run->step, .input = -1, .config = &run->count});
-    const struct staging_config config = {.devices = &run->devices,
-                                          .chosen = chosen,
-                                          .chosen_count = 2,
+    const struct staging_config config = {.selection = {&run->devices, chosen, 2, NULL, NULL},
                                           .plan = &run->plan,
                                           .host_memory = 64u << 20,
                                           .slot_bytes = 1u << 20,

@@ -168,9 +168,7 @@ static void check_plan(bool scaled, unsigned slots)
     const unsigned chosen = 0;
     make_plan(&images, scaled);
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
-    const struct staging_config config = {.devices = &devices,
-                                          .chosen = &chosen,
-                                          .chosen_count = 1,
+    const struct staging_config config = {.selection = {&devices, &chosen, 1, NULL, NULL},
                                           .plan = &images.plan,
                                           .host_memory = 64u << 20,
                                           .slot_bytes = 1u << 20,
@@ -265,9 +263,7 @@ static void test_full_slots(void **state)
     make_plan(&images, false);
     pthread_mutex_init(&picture.lock, NULL);
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
-    const struct staging_config config = {.devices = &devices,
-                                          .chosen = &chosen,
-                                          .chosen_count = 1,
+    const struct staging_config config = {.selection = {&devices, &chosen, 1, NULL, NULL},
                                           .plan = &images.plan,
                                           .host_memory = 64u << 20,
                                           .slot_bytes = 1u << 20,

@@ -423,11 +423,11 @@ static void reference(uint32_t *words, const struct feature *feature, const uint
     free(blurred);
 }
 
-static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
+static enum status find_devices(void *context, struct ocl_selection *found, struct error *err)
 {
     static const unsigned chosen = 0;
     (void)err;
-    *found = (struct ingest_devices){.devices = context, .chosen = &chosen, .count = 1};
+    *found = (struct ocl_selection){.devices = context, .chosen = &chosen, .count = 1};
     return STATUS_OK;
 }
 

@@ -244,9 +244,7 @@ static void test_a_feature_behind_a_step(void **state)
     const struct plan_config plan_config = {.features = &features, .jpeg = PLAN_JPEG_HOST};
     assert_int_equal(plan_make(&plan, &plan_config, &err), STATUS_OK);
     assert_int_equal(plan.steps.count, 2);
-    const struct staging_config config = {.devices = &devices,
-                                          .chosen = &chosen,
-                                          .chosen_count = 1,
+    const struct staging_config config = {.selection = {&devices, &chosen, 1, NULL, NULL},
                                           .plan = &plan.steps,
                                           .host_memory = 64u << 20,
                                           .slot_bytes = 1u << 20,
@@ -344,11 +342,11 @@ static int remove_files(void **state)
     return system(command);
 }
 
-static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
+static enum status find_devices(void *context, struct ocl_selection *found, struct error *err)
 {
     static const unsigned chosen = 0;
     struct ocl_devices *devices = context;
-    *found = (struct ingest_devices){.devices = devices, .chosen = &chosen, .count = 1};
+    *found = (struct ocl_selection){.devices = devices, .chosen = &chosen, .count = 1};
     return ocl_devices_open(devices, 2, err);
 }
 
