@@ -2,6 +2,7 @@
  * (net/runtime.h). */
 #include "base/hash.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "decode/scale.h"
 #include "features/kind.h"
 
@@ -156,13 +157,11 @@ static uint32_t find_output(char names[OUTPUTS_TEXT], const struct feature_net *
                             const char *first, size_t step, uint32_t count)
 {
     uint32_t found = count;
-    size_t used = 0;
     *names = '\0';
-    for (uint32_t i = count; i-- > 0;)
-        found = strcmp(first + i * step, net->output) == 0 ? i : found;
-    for (uint32_t i = 0; i < count && used < OUTPUTS_TEXT; i++, first += step)
-        used += (size_t)snprintf(names + used, OUTPUTS_TEXT - used, "%s%s", i ? ", " : "",
-                                 *first ? first : "(no usable name)");
+    for (uint32_t i = 0; i < count; i++, first += step) {
+        text_add_name(names, OUTPUTS_TEXT, *first ? first : "(no usable name)");
+        found = found == count && strcmp(first, net->output) == 0 ? i : found;
+    }
     return found;
 }
 
@@ -190,7 +189,7 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
     return STATUS_OK;
 }
 
-/* Of ONNX files: settings found in the file are used, missing ones must be in the spec. */
+/* --- settings of ONNX files: those found in the file are used, missing ones must be in the spec - */
 
 /* Derives layout and size from the dimensions of the input. */
 static void settle_sides(struct runtime_job *job, const int64_t dim[4])
@@ -233,21 +232,6 @@ static enum status settle_choices(struct feature_net *net, const struct runtime_
                     : STATUS_OK;
 }
 
-/* Runs one picture through the model: determines the number of values and checks that the model
- * works. */
-static enum status try_model(struct feature_net *net, struct error *err)
-{
-    const size_t pixels = (size_t)net->job.width * net->job.height;
-    uint8_t *picture = calloc(pixels, 3);
-    const uint8_t *const pictures[] = {picture};
-    if (!picture)
-        return error_memory(err, pixels * 3, "a picture");
-    const enum status status =
-        runtime_rows(net->runtime, &net->job, &net->values, pictures, NULL, 1, err);
-    free(picture);
-    return status == STATUS_OK ? STATUS_OK : STATUS_USAGE;
-}
-
 static enum status settle_onnx(struct feature *feature, const char *spec, struct error *err)
 {
     struct feature_net *net = &feature->net;
@@ -273,8 +257,10 @@ static enum status settle_onnx(struct feature *feature, const char *spec, struct
                          "feature '%s': the network takes bytes, so no mean= or std=", spec);
     settle_sides(&net->job, about->input.dim);
     status = settle_choices(net, about, spec, err);
-    if (status == STATUS_OK)
-        status = try_model(net, err);
+    /* A picture of zeros determines the number of values, and whether the model works. */
+    if (status == STATUS_OK &&
+        runtime_rows(net->runtime, &net->job, &net->values, NULL, NULL, 1, err) != STATUS_OK)
+        status = STATUS_USAGE;
     strcpy(net->digest, about->digest);
     strcpy(net->made_by, about->made_by);
     feature->image.scale =

@@ -325,15 +325,11 @@ static const char *read_layer(struct reading *reading, uint32_t i)
 
 static bool is_name(const char name[NET_NAME])
 {
+    static const char zeros[NET_NAME];
     const size_t length = strnlen(name, NET_NAME);
-    if (length == 0 || length == NET_NAME || name[0] < 'a' || name[0] > 'z')
-        return false;
-    for (size_t i = 0; i < NET_NAME; i++) {
-        const char c = name[i];
-        if (i < length ? !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_') : c != 0)
-            return false;
-    }
-    return true;
+    return length > 0 && length < NET_NAME && name[0] >= 'a' && name[0] <= 'z' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length &&
+           memcmp(name + length, zeros, NET_NAME - length) == 0;
 }
 
 static const char *read_output(struct net_model *model, uint32_t i)
@@ -372,27 +368,25 @@ static bool is_text(uint32_t *lines, bool *has_empty, const char *text, uint32_t
 
 static const char *read_texts(struct reading *reading, const struct header *header)
 {
-    struct net_model *model = reading->model;
-    struct net_classes *classes = &model->classes;
+    struct net_classes *classes = &reading->model->classes;
     uint32_t lines;
     bool has_empty;
     if (header->about_bytes > TEXT_BYTES_MAX || header->names_bytes > TEXT_BYTES_MAX ||
         header->classes > CLASSES_MAX)
         return "its texts or classes are too large";
-    model->about = take(reading, header->about_bytes);
+    const char *about = take(reading, header->about_bytes);
     classes->names = take(reading, header->names_bytes);
     if (!classes->names)
         return "it ends before its texts do";
-    if (!is_text(&lines, &has_empty, model->about, header->about_bytes))
+    if (!is_text(&lines, &has_empty, about, header->about_bytes))
         return "the text about it is not valid";
     if (!is_text(&lines, &has_empty, classes->names, header->names_bytes) || has_empty ||
         lines != header->classes)
         return "the names of its classes are not one line each";
     classes->count = header->classes;
     classes->names_bytes = header->names_bytes;
-    classes->output = header->classes ? header->class_output : NET_NO_CLASSES;
-    model->about_bytes = header->about_bytes;
-    if (header->classes ? header->class_output >= model->output_count : header->class_output != 0)
+    classes->output = header->class_output;
+    if (header->classes ? header->class_output >= header->outputs : header->class_output != 0)
         return "its classes belong to no output";
     return NULL;
 }

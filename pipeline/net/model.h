@@ -15,7 +15,6 @@
 #define NET_LAYERS_MAX  4096u
 #define NET_OUTPUTS_MAX 16u
 #define NET_VALUES_MAX  65536u /* in an output, or channels of a tensor */
-#define NET_NO_CLASSES  UINT32_MAX
 
 enum net_kind {
     NET_CONVOLUTION,
@@ -58,7 +57,7 @@ struct net_output {
 
 /* Class scores of an output's values x: bias[c] + scale[c] * sum over j of weights[c][j] * x[j]. */
 struct net_classes {
-    uint32_t count, output; /* 0 and NET_NO_CLASSES: none */
+    uint32_t count, output; /* count 0: none */
     uint32_t columns;
     const int8_t *weights; /* count x columns */
     const float *scale, *bias;
@@ -76,8 +75,6 @@ struct net_model {
     struct net_tensor *tensors; /* layer_count + 1; the picture first */
     struct net_output outputs[NET_OUTPUTS_MAX];
     struct net_classes classes;
-    const char *about; /* about_bytes of UTF-8, not terminated */
-    uint32_t about_bytes;
     uint64_t products; /* multiplications per picture */
     char digest[65];   /* SHA-256 of the whole file */
     uint8_t *bytes;    /* the file, `size` bytes */

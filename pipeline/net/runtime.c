@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
@@ -181,17 +182,15 @@ static bool append_cuda(struct session *s, void *options)
 static bool open_session(struct session *s, const char *path, bool cuda)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC), threads = (int)config.threads;
-    uint8_t digest[32], *model = NULL;
+    uint8_t digest[32];
+    char *model;
     struct sandbox sandbox;
     struct stat st = {.st_size = 0};
     void *env, *options;
-    size_t size = 0;
-    ssize_t got;
+    size_t size;
     if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > INT32_MAX ||
-        !(model = malloc((size_t)st.st_size + 1)))
+        read_to_end(&model, &size, file, path, NULL) != STATUS_OK)
         return FAIL(s, "it is not a readable file of at most 2 GiB");
-    while ((got = read(file, model + size, (size_t)st.st_size - size)) > 0)
-        size += (size_t)got;
     close(file);
     sha256_of(digest, model, size);
     sha256_hex(s->shared->about.digest, digest);
@@ -544,11 +543,12 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
                 error_set(err, STATUS_FAILED, "the process of the network %s has ended", shown);
             break;
         }
-        for (uint32_t k = 0; k < here; k++)
+        const uint32_t given = pictures ? here : 0;
+        for (uint32_t k = 0; k < given; k++)
             put_picture(shared->input + k * bytes, pictures[i + k], tables, job, type);
         /* A model with a fixed batch size gets zeros after them. */
         shared->count = fixed > 0 ? batch : here;
-        memset(shared->input + here * bytes, 0, (shared->count - here) * bytes);
+        memset(shared->input + given * bytes, 0, (shared->count - given) * bytes);
         shared->job = *job;
         sem_post(&shared->asked);
         status = take_answer(runtime, STATUS_FAILED, err);

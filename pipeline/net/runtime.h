@@ -73,8 +73,8 @@ enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
 const struct runtime_about *runtime_about(const struct runtime *runtime);
 
 /* Computes rows of `count` pictures, upright RGB in the job's size; rows[i] has *values float32. A
- * row with a value that is not finite becomes zeros, with a notice. If *values is 0, it is set, and
- * rows may be NULL. STATUS_USAGE: the model's fixed batch size is too large; STATUS_FAILED: the
+ * row with a value that is not finite becomes zeros, with a notice. If *values is 0, it is set;
+ * rows may be NULL, and pictures, for zeros. STATUS_USAGE: the model's fixed batch size is too large; STATUS_FAILED: the
  * model cannot compute it, or its process has ended. */
 enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job, uint32_t *values,
                          const uint8_t *const *pictures, float *const *rows, uint32_t count,
