@@ -32,7 +32,7 @@ struct net {
     const struct net_output *output;
     struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
-    cl_kernel *kernel;   /* of the plan's variants */
+    cl_kernel *kernel;   /* of the plan's variants; held by it */
     cl_mem constants[2]; /* of plain kernels: the model; the plan's packed weights */
 };
 
@@ -50,7 +50,6 @@ static void close_net(void **state)
     ocl_buffer_release(&net->constants[1]);
     host_engine_close(&net->engine);
     net_plan_close(&net->plan);
-    free(net->kernel);
     free(net);
     *state = NULL;
 }
@@ -72,10 +71,8 @@ static enum status open_model(struct net *net, const struct step_node *node, str
         return host_engine_open(&net->engine, net->model, NULL, err);
     if (net_plan_open(&net->plan, net->model, ocl_range_option(device), tiles, err) != STATUS_OK)
         return STATUS_FAILED;
-    net->kernel = calloc(net->plan.variant_count, sizeof *net->kernel);
-    return net->kernel
-               ? STATUS_OK
-               : error_memory(err, net->plan.variant_count * sizeof *net->kernel, "a network");
+    net->kernel = held_array(&net->plan.held, net->plan.variant_count, sizeof *net->kernel);
+    return held_check(&net->plan.held, "a network", err);
 }
 
 static enum status open_net(void **state, struct step_needs *needs, struct ocl_context *context,

@@ -507,35 +507,31 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
                                 .crop = header.crop,
                                 .layer_count = header.layers,
                                 .output_count = header.outputs,
-                                .layers = calloc(header.layers, sizeof *model->layers),
-                                .tensors = calloc(header.layers + 1, sizeof *model->tensors),
-                                .bytes = malloc(size),
                                 .size = size};
-    memcpy(model->digest, digest, sizeof digest);
-    if (!model->bytes || !model->layers || !model->tensors) {
-        error_memory(err, size, "a network");
-        goto out;
-    }
-    memcpy(model->bytes, bytes, size);
-    model->tensors[0] = (struct net_tensor){
-        .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
-    memcpy(model->outputs, model->bytes + sizeof header, layers_at - sizeof header);
-    for (uint32_t i = 0; i < model->layer_count; i++)
-        memcpy(&model->layers[i].f, model->bytes + layers_at + i * sizeof(struct net_fields),
-               sizeof(struct net_fields));
-    struct reading reading = {model, size - SHA_BYTES,
-                              layers_at + header.layers * sizeof(struct net_fields)};
-    fault = read_all(&reading, &header, where);
-    if (fault) {
-        error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s%s", subject, where,
-                  fault);
-        goto out;
+    model->layers = held_array(&model->held, header.layers, sizeof *model->layers);
+    model->tensors = held_array(&model->held, header.layers + 1, sizeof *model->tensors);
+    model->bytes = held_array(&model->held, size, 1);
+    enum status status = held_check(&model->held, "a network", err);
+    if (status == STATUS_OK) {
+        memcpy(model->digest, digest, sizeof digest);
+        memcpy(model->bytes, bytes, size);
+        model->tensors[0] = (struct net_tensor){
+            .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
+        memcpy(model->outputs, model->bytes + sizeof header, layers_at - sizeof header);
+        for (uint32_t i = 0; i < model->layer_count; i++)
+            memcpy(&model->layers[i].f, model->bytes + layers_at + i * sizeof(struct net_fields),
+                   sizeof(struct net_fields));
+        struct reading reading = {model, size - SHA_BYTES,
+                                  layers_at + header.layers * sizeof(struct net_fields)};
+        fault = read_all(&reading, &header, where);
+        if (fault)
+            status = error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s%s",
+                               subject, where, fault);
     }
     *out = model;
-    return STATUS_OK;
-out:
-    net_model_close(&model);
-    return STATUS_FAILED;
+    if (status != STATUS_OK)
+        net_model_close(out);
+    return status;
 }
 
 enum status net_model_open(struct net_model **out, const char *path, struct error *err)
@@ -565,9 +561,7 @@ void net_model_close(struct net_model **model)
 {
     if (!*model)
         return;
-    free((*model)->bytes);
-    free((*model)->layers);
-    free((*model)->tensors);
+    held_free(&(*model)->held);
     free(*model);
     *model = NULL;
 }

@@ -6,7 +6,7 @@
 #ifndef CLPIPE_NET_MODEL_H
 #define CLPIPE_NET_MODEL_H
 
-#include "base/error.h"
+#include "base/held.h"
 #include "net_part.h"
 
 #include <stdint.h>
@@ -67,6 +67,7 @@ struct net_classes {
 
 /* Read-only once open, so any number of threads may use it. */
 struct net_model {
+    struct held held;       /* the arrays */
     uint32_t height, width; /* of the picture, which has 3 channels */
     enum net_fit fit;
     uint32_t crop; /* in thousandths of the resized side */
