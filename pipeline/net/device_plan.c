@@ -125,7 +125,8 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
     const size_t used =
         (size_t)snprintf(options, NET_OPTIONS, "-cl-std=CL1.2 -DLIMITS=%d -DSHIFTS=%d",
                          has_limits(f) || (addition && has_limits(addition)), shifts > 0);
-    made->warps = made->rows = 4;
+    made->warps = 4;
+    made->columns = tile->pitch;
     if (is_window(plan->model, made->convolution)) {
         const bool one = taps == 1 && f->stride_y == 1 && f->stride_x == 1 &&
                          f->top + f->left == 0 && f->height == a->height && f->width == a->width;
@@ -136,7 +137,8 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
         const uint32_t turns = window_table[row].turns;
         made->kind = NET_TILE_WINDOW;
         made->warps = window_table[row].warps;
-        made->rows = 16 * mt * made->warps * turns;
+        made->units = f->height * f->width;
+        made->group = 16 * mt * made->warps * turns;
         made->columns = 8 * nt;
         snprintf(options + used, NET_OPTIONS - used,
                  " -DWINDOW -DTAPS=%d -DNT=%u -DMT=%u -DWARPS=%u -DTURNS=%u -DTAIL=%u -DADDS=%d",
@@ -147,7 +149,8 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
     if (f->groups == 1 && tile->pitch_a == PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS &&
         taps <= TAPS_MOST && tile->pitch <= 8 * TILES_MOST) {
         made->kind = NET_TILE_PIXELS;
-        made->columns = tile->pitch;
+        made->units = f->height;
+        made->group = made->warps;
         snprintf(options + used, NET_OPTIONS - used,
                  " -DPIXELS -DTAPS=%u -DKERNEL=%u -DNT=%u -DWARPS=4 -DADDS=0", taps, f->kernel_x,
                  tile->pitch / 8);
@@ -162,14 +165,17 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
             depthwise_table[row].stride != f->stride_y || depthwise_table[row].height < f->height)
             continue;
         made->kind = NET_TILE_DEPTHWISE;
-        made->rows = depthwise_table[row].rows;
-        made->columns = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
+        const uint32_t down = depthwise_table[row].rows;
+        const uint32_t across = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
+        made->units = (f->width + across - 1) / across * ((f->height + down - 1) / down) *
+                      (tile->pitch / PIXEL_CHANNELS);
+        made->group = 32 * made->warps;
         snprintf(options + used, NET_OPTIONS - used,
                  " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u "
                  "-DCHANNELS=%u -DHEIGHT=%u"
                  " -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u -DWARPS=4 -DADDS=0",
-                 f->kernel_y, f->stride_y, f->top, f->left, made->rows, tile->pitch, f->height,
-                 f->width, a->height, a->width);
+                 f->kernel_y, f->stride_y, f->top, f->left, down, tile->pitch, f->height, f->width,
+                 a->height, a->width);
         return "net_depthwise";
     }
     return NULL;
@@ -440,17 +446,7 @@ size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint3
     tile->place *= batch;
     tile->place_a *= batch;
     tile->place_b *= batch;
-    size_t groups;
-    if (made->kind == NET_TILE_DEPTHWISE) {
-        const size_t across = (tile->f.width + made->columns - 1) / made->columns;
-        const size_t down = (tile->f.height + made->rows - 1) / made->rows;
-        tile->rows = pictures;
-        groups = (pictures * across * down * (tile->pitch / 4) + 32 * made->warps - 1) /
-                 (32 * made->warps);
-    } else {
-        tile->rows =
-            pictures * tile->f.height * (made->kind == NET_TILE_WINDOW ? tile->f.width : 1);
-        groups = (size_t)((tile->rows + made->rows - 1) / made->rows) * tile->chunks;
-    }
-    return groups * 32 * made->warps;
+    const size_t units = (size_t)pictures * made->units;
+    tile->rows = made->kind == NET_TILE_DEPTHWISE ? pictures : (uint32_t)units;
+    return (units + made->group - 1) / made->group * tile->chunks * 32 * made->warps;
 }

@@ -27,9 +27,10 @@ struct net_plan_layer {
     bool is_made_later;
     enum net_tile_kind kind; /* NONE: a plain kernel */
     unsigned variant;
-    struct net_tile tile;   /* of net_tensor, for one picture */
-    uint32_t rows, columns; /* per work-group: rows as in the tile; pixels */
-    uint32_t warps;         /* per work-group */
+    struct net_tile tile;  /* of net_tensor, for one picture */
+    uint32_t units, group; /* per picture: rows as in the tile, or work-items; per work-group */
+    uint32_t columns;      /* channels per work-group */
+    uint32_t warps;        /* per work-group */
 };
 
 struct net_variant {
