@@ -40,7 +40,7 @@ static void find_contexts(void *context, struct ocl_context *const **contexts, u
         STATUS_OK)
         return;
     *contexts = devices->contexts.context;
-    *count = devices->contexts.count;
+    *count = devices->contexts.devices.count;
 }
 
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,

@@ -217,7 +217,7 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
                 struct error *err)
 {
     const bool first = cluster_job_is_first(job);
-    struct clustering_contexts contexts = {.count = 0};
+    struct clustering_contexts contexts;
     enum status status = STATUS_OK;
     report->found = job->target.found;
     report->in_input = job->target.output == job->input.path;
@@ -231,12 +231,11 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
         status = first ? read_found(report, job, err) : STATUS_OK;
     } else {
         status = clustering_contexts_open(&contexts, job->machine, devices, err);
-        const struct cluster_devices opened = {contexts.context, contexts.count};
         snprintf(report->device, sizeof report->device, "%s", contexts.names);
         if (status == STATUS_OK)
             status = matrix_input_reading(reading, &job->input, err);
         if (status == STATUS_OK)
-            status = make(job, report, &opened, err);
+            status = make(job, report, &contexts.devices, err);
         for (uint32_t i = 0; i < job->level_count && status == STATUS_OK && first; i++)
             status = spread_rows(&job->level[i].outcome, job, err);
         if (status == STATUS_OK && first)

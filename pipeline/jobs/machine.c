@@ -14,24 +14,24 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
     char line[1200];
     size_t used = 0;
     struct ocl_selection found = machine->found;
-    *out = (struct clustering_contexts){0};
+    *out = (struct clustering_contexts){.devices.contexts = out->context};
     if (machine->find_devices &&
         machine->find_devices(machine->find_devices_context, &found, err) != STATUS_OK)
         return err->status;
     for (unsigned i = 0; i < found.count; i++) {
         const struct ocl_device *device = &found.devices->device[found.chosen[i]];
-        if (out->count == most) {
+        if (out->devices.count == most) {
             log_message(LOG_NOTICE, "notice: only %s is used, although %u devices were chosen",
                         out->names, found.count);
             break;
         }
         /* A GPU would wait for a CPU, however small the CPU's share of the rows. */
-        if (out->count > 0 && device->type != ocl_context_device(out->context[0])->type) {
+        if (out->devices.count > 0 && device->type != ocl_context_device(out->context[0])->type) {
             log_message(LOG_NOTICE, "notice: device %u (%s) is not used together with %s",
                         device->index, device->name, ocl_context_device(out->context[0])->name);
             continue;
         }
-        if (ocl_context_open(&out->context[out->count], device, found.trace, &failed) !=
+        if (ocl_context_open(&out->context[out->devices.count], device, found.trace, &failed) !=
             STATUS_OK) {
             if (found.count > 1)
                 log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
@@ -39,14 +39,14 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
             continue;
         }
         used += (size_t)snprintf(out->names + used, sizeof out->names - used, "%s%s",
-                                 out->count ? " + " : "", device->name);
+                                 out->devices.count ? " + " : "", device->name);
         used = used < sizeof out->names ? used : sizeof out->names - 1;
-        out->count++;
+        out->devices.count++;
     }
-    if (out->count > 0 && machine->processes)
+    if (out->devices.count > 0 && machine->processes)
         snprintf(out->names + used, sizeof out->names - used, ", %u ranks",
                  processes_comm(machine->processes)->size);
-    if (out->count > 0)
+    if (out->devices.count > 0)
         return STATUS_OK;
     *err = failed;
     return failed.status;
@@ -54,9 +54,9 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
 
 void clustering_contexts_close(struct clustering_contexts *contexts)
 {
-    for (uint32_t i = 0; i < contexts->count; i++)
+    for (uint32_t i = 0; i < contexts->devices.count; i++)
         ocl_context_close(&contexts->context[i]);
-    contexts->count = 0;
+    contexts->devices.count = 0;
 }
 
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine)

@@ -37,7 +37,7 @@ struct clustering_machine {
 /* Contexts on the devices that share a job, or on that of this process. */
 struct clustering_contexts {
     struct ocl_context *context[CLUSTERING_DEVICES];
-    uint32_t count;
+    struct cluster_devices devices; /* those of `context`; the struct must not be moved */
     char names[256]; /* joined by " + "; for processes, the first one's and their number */
 };
 

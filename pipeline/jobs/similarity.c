@@ -321,7 +321,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
 {
     const struct clustering_machine *machine = &similarity->config->machine;
     const struct comparable *comparable = &similarity->input.comparable;
-    struct clustering_contexts contexts = {.count = 0};
+    struct clustering_contexts contexts;
     struct neighbours_config config = configure(similarity);
     enum status status =
         matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err);
@@ -329,7 +329,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
         status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)
         return status;
-    config.devices = (struct cluster_devices){contexts.context, contexts.count};
+    config.devices = contexts.devices;
     snprintf(similarity->device, sizeof similarity->device, "%s", contexts.names);
     neighbours_clear(&similarity->found);
     status =

@@ -229,7 +229,6 @@ static enum status open_library(struct library **out, const struct clpipe_option
     else
         clustering_contexts_open(&library->contexts, &library->machine, CLUSTERING_DEVICES, err);
     pthread_mutex_unlock(&drivers);
-    library->working = (struct cluster_devices){library->contexts.context, library->contexts.count};
     return err->status;
 }
 

@@ -20,9 +20,8 @@ struct library {
     unsigned chosen[CLUSTERING_DEVICES];
     struct clustering_machine machine;
     struct clustering_contexts contexts;
-    struct cluster_devices working; /* the contexts */
-    uint64_t memory;                /* as given by the caller; 0: not given */
-    uint32_t iterations;            /* upper bound, of the call */
+    uint64_t memory;     /* as given by the caller; 0: not given */
+    uint32_t iterations; /* upper bound, of the call */
 };
 
 /* Begins a call: finds the handle and waits until it is free. NULL: there is no such handle, or it cannot be used
@@ -46,8 +45,7 @@ void library_phase(void *library, const char *phase, uint64_t done, uint64_t tot
  * lacks become 0. False: an impossible size, or members that this version does not know; *err is set. */
 bool library_take(void *out, size_t size, const void *in, const char *what, struct error *err);
 
-/* Whether elements of `bytes` bytes with these strides and counts per axis are disjoint and within
- * 63 bits. */
+/* Whether elements of `bytes` bytes with these strides and counts per axis are disjoint and within 62 bits. */
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes,
                          int64_t bytes);
 

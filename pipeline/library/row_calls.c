@@ -37,15 +37,13 @@ static enum status read_given(void *context, uint64_t first, uint64_t count, flo
 
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes, int64_t bytes)
 {
-    int64_t all = 0;
+    bool apart = true;
+    double all = 0;
     for (unsigned i = 0; i < axes; i++) {
-        int64_t length;
-        if ((stride[i] > -bytes && stride[i] < bytes && stride[i] != 0) ||
-            __builtin_mul_overflow(stride[i], (int64_t)count[i], &length) ||
-            __builtin_add_overflow(all, length > 0 ? length : -(length + 1), &all))
-            return false;
+        apart = apart && (stride[i] <= -bytes || stride[i] >= bytes || stride[i] == 0);
+        all += fabs((double)stride[i]) * (double)count[i];
     }
-    return true;
+    return apart && all < 0x1p62;
 }
 
 /* Accepts 0 rows. False: sizes, strides, pointers or the metric are invalid; *err is set. */
@@ -83,10 +81,8 @@ static bool rows_open(struct rows *out, const struct clpipe_rows *rows, int metr
            REQUIRE(library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
                                        (uint64_t[]){given->rows, given->columns}, 2,
                                        memory->format.bytes),
-                   err,
-                   "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
-                   (long long)memory->row_stride, (long long)memory->column_stride,
-                   (unsigned long long)given->rows, given->columns, memory->format.bytes);
+                   err, "strides of %lld and %lld bytes do not fit these rows",
+                   (long long)memory->row_stride, (long long)memory->column_stride);
 }
 
 static void give(void *to, const void *from, size_t bytes)
@@ -139,7 +135,7 @@ int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpip
         library_take(&kmeans, sizeof kmeans, wanted, "clpipe_kmeans", &why) &&
         rows_open(&rows, given, kmeans.metric, &why) &&
         configure(&config, library, &kmeans, &rows.source, &why) &&
-        cluster_run(&found, &library->working, &rows.source, &config, &why) == STATUS_OK) {
+        cluster_run(&found, &library->contexts.devices, &rows.source, &config, &why) == STATUS_OK) {
         give(out.centroids, found.centroids,
              (size_t)found.k * found.dimension * sizeof *out.centroids);
         give(out.labels, found.labels, found.rows * sizeof *out.labels);
@@ -198,8 +194,8 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
             n * rows.source.dimension <= HOST_WORK / k &&
             label_few(labels, distances, library, &rows.source, centroids, k, metric, &why);
         if (!done && why.status == STATUS_OK) /* this also says what is invalid */
-            cluster_assign(labels, distances, &library->working, &rows.source, centroids, k,
-                           &config, &why);
+            cluster_assign(labels, distances, &library->contexts.devices, &rows.source, centroids,
+                           k, &config, &why);
         held_free(&held);
     }
     return library_end(library, &why, err);
@@ -225,7 +221,7 @@ int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpip
     const uint64_t others = source->rows - (!given_queries && source->rows);
     struct neighbours_config config =
         clustering_search(&library->machine, (enum cluster_metric)metric, n);
-    config.devices = library->working;
+    config.devices = library->contexts.devices;
     if (n < 1 || n > others)
         error_set(&why, source->rows ? STATUS_USAGE : STATUS_FAILED,
                   "n is %u, but there are %llu rows that can be neighbours", n,
