@@ -200,7 +200,7 @@ static enum status put_quality(struct export *export, uint64_t row, void *contex
     char text[FLAGS_TEXT];
     enum status status = put_image(&image, export, row, err);
     if (status == STATUS_OK && flags->feature)
-        status = result_feature_read_counts(export->result, flags->feature, row, 1, values, err);
+        status = result_feature_read_counts(flags->feature, row, 1, values, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < QUALITY_VALUES && flags->feature; i++)
@@ -250,8 +250,8 @@ enum status export_open_labels(struct export *export, struct error *err)
     export->distances = malloc((rows ? rows : 1) * sizeof *export->distances);
     if (!export->labels || !export->distances)
         return error_memory(err, 8 * rows, "labels");
-    return result_clusters_read(export->result, export->clusters, NULL, export->labels,
-                                export->distances, NULL, NULL, err);
+    return result_clusters_read(export->clusters, NULL, export->labels, export->distances, NULL,
+                                NULL, err);
 }
 
 bool export_has_images(const struct export *export)
@@ -281,8 +281,8 @@ static enum status read_labels(struct label_block *block, struct export *export,
     const uint64_t left = export->clusters->rows - first;
     block->first = first;
     block->count = left < LABEL_BLOCK ? left : LABEL_BLOCK;
-    return result_clusters_read_rows(export->result, export->clusters, first, block->count,
-                                     block->labels, block->distances, err);
+    return result_clusters_read_rows(export->clusters, first, block->count, block->labels,
+                                     block->distances, err);
 }
 
 static enum status put_label(struct export *export, uint64_t row, void *context, struct error *err)
@@ -478,8 +478,8 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
     if (!rows->sizes || !rows->nearest || !rows->summary)
         return error_memory(err, k * (sizeof *rows->summary + 4 * sizeof *rows->sizes),
                             "the clusters");
-    enum status status = result_clusters_read(export->result, clusters, NULL, NULL, NULL,
-                                              rows->sizes, rows->nearest, err);
+    enum status status =
+        result_clusters_read(clusters, NULL, NULL, NULL, rows->sizes, rows->nearest, err);
     if (status == STATUS_OK && !(rows->order = clusters_by_size(rows->sizes, clusters->k)))
         status = error_memory(err, k * 4, "clusters");
     if (status == STATUS_OK && export_has_images(export))
@@ -729,8 +729,7 @@ static enum status read_features(struct export *export, uint64_t first, uint64_t
 {
     if (export->feature.is_float)
         return matrix_read(&export->matrix, first, count, values, err);
-    return result_feature_read_counts(export->result,
-                                      result_feature_find(export->result, export->feature.name),
+    return result_feature_read_counts(result_feature_find(export->result, export->feature.name),
                                       first, count, values, err);
 }
 
@@ -772,8 +771,7 @@ static enum status write_centroids(struct export *export, struct error *err)
                                       .is_float = true,
                                       .key = "cluster",
                                       .read = read_centroids};
-    enum status status =
-        result_clusters_read(export->result, clusters, centroids, NULL, NULL, NULL, NULL, err);
+    enum status status = result_clusters_read(clusters, centroids, NULL, NULL, NULL, NULL, err);
     if (status == STATUS_OK)
         status = write_values(export, &table, err);
     free(centroids);

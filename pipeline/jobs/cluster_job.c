@@ -190,8 +190,7 @@ static enum status read_found(struct clustering_report *report, struct cluster_j
     if (status == STATUS_OK && (!rows->sizes || !rows->nearest))
         status = error_memory(err, clusters->k * 4 * sizeof *rows->sizes, "cluster sizes");
     if (status == STATUS_OK)
-        status = result_clusters_read(holder, clusters, NULL, NULL, NULL, rows->sizes,
-                                      rows->nearest, err);
+        status = result_clusters_read(clusters, NULL, NULL, NULL, rows->sizes, rows->nearest, err);
     for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
         rows->rows += rows->sizes[i];
     return status;

@@ -128,8 +128,7 @@ static enum status read_levels(struct labelling *own, struct error *err)
                                             malloc((size_t)clusters->k * 3 * sizeof *out->nearest)};
         if (!out->centroids || !out->sizes || !out->nearest)
             return error_memory(err, values * sizeof *out->centroids, "centroids");
-        status =
-            result_clusters_read(own->from, clusters, out->centroids, NULL, NULL, NULL, NULL, err);
+        status = result_clusters_read(clusters, out->centroids, NULL, NULL, NULL, NULL, err);
         if (status != STATUS_OK || own->clusters->level != 1 || job->level_count == CLUSTER_LEVELS)
             break;
         status = result_parents_read(&parents, &above, own->from, clusters, err);

@@ -41,8 +41,8 @@ static enum status read_labels(struct selection *selection, struct error *err)
     selection->distances = held_array(&selection->held, rows, sizeof *selection->distances);
     status = held_check(&selection->held, "labels", err);
     return status == STATUS_OK
-               ? result_clusters_read_rows(selection->result, selection->clusters, 0, rows,
-                                           selection->labels, selection->distances, err)
+               ? result_clusters_read_rows(selection->clusters, 0, rows, selection->labels,
+                                           selection->distances, err)
                : status;
 }
 

@@ -189,8 +189,7 @@ static enum status read_labels(struct shards *shards, struct error *err)
         labelled->labels = held_array(&shards->held, images, sizeof *labelled->labels);
         status = held_check(&shards->held, "labels", err);
         if (status == STATUS_OK)
-            status =
-                result_clusters_read_rows(result, clusters, 0, images, labelled->labels, NULL, err);
+            status = result_clusters_read_rows(clusters, 0, images, labelled->labels, NULL, err);
     }
     return status;
 }

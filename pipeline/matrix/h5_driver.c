@@ -19,6 +19,7 @@ static struct file {
     void *handle; /* identifies it outside the driver */
     int read_failed, write_failed;
     struct file *next;
+    char *shown; /* its name in messages, if that is another one */
     char name[];
 } * files;
 static int closed_failed;
@@ -92,6 +93,7 @@ static herr_t close_noted(H5FD_t *closed)
     *at = file->next;
     closed_failed = file->write_failed;
     process_reads(NULL);
+    free(file->shown);
     free(file);
     return original.close(closed);
 }
@@ -178,14 +180,32 @@ int h5_driver_read_failed(const char **path)
     return 0;
 }
 
+/* The open file of any object. */
+static struct file *find_of(hid_t object)
+{
+    H5_SCOPED hid_t file = object > 0 ? H5Iget_file_id(object) : H5I_INVALID_HID;
+    struct file *open = find_open(file);
+    return open;
+}
+
 void h5_driver_note_damage(hid_t object)
 {
-    hid_t file = H5Iget_file_id(object);
-    struct file *open = find_open(file);
+    struct file *open = find_of(object);
     if (open && !open->read_failed)
         open->read_failed = H5_DRIVER_DAMAGE;
-    if (file > 0)
-        H5Idec_ref(file);
+}
+
+void h5_driver_set_name(hid_t file, const char *name)
+{
+    struct file *open = find_open(file);
+    if (open)
+        open->shown = strdup(name);
+}
+
+const char *h5_driver_name(hid_t object)
+{
+    const struct file *open = find_of(object);
+    return !open ? NULL : open->shown ? open->shown : open->name;
 }
 
 void h5_driver_copy(bool begin)
@@ -204,9 +224,9 @@ void h5_driver_unlock(void)
     pthread_mutex_unlock(&library);
 }
 
-int h5_driver_write_failed(hid_t file)
+int h5_driver_write_failed(hid_t object)
 {
-    const struct file *open = find_open(file);
+    const struct file *open = find_of(object);
     return open ? open->write_failed : 0;
 }
 

@@ -35,8 +35,13 @@ void h5_driver_copy(bool begin);
 void h5_driver_lock(void);
 void h5_driver_unlock(void);
 
-/* The error number of the first failed write to `file`, or of the file closed last; or 0. */
-int h5_driver_write_failed(hid_t file);
+/* The name of the file of an object, as given when it was opened or by h5_driver_set_name; NULL: not a file of this
+ * driver. */
+const char *h5_driver_name(hid_t object);
+void h5_driver_set_name(hid_t file, const char *name);
+
+/* The error number of the first failed write to the file of `object`, or of the file closed last; or 0. */
+int h5_driver_write_failed(hid_t object);
 int h5_driver_closed_failed(void);
 
 /* Drops all further writes to `file`. */

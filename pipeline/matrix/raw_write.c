@@ -145,9 +145,7 @@ static enum status write_packed(const struct raw_write *raw, uint64_t first,
                            packed->bytes + start) < 0)
             status = h5_fail(err, "H5Dwrite_chunk", "write", raw->path);
     }
-    hid_t file = H5Iget_file_id(raw->dataset);
-    const int failed = h5_driver_write_failed(file);
-    H5Fclose(file);
+    const int failed = h5_driver_write_failed(raw->dataset);
     h5_driver_unlock();
     return status || !failed ? status : h5_system_failed(err, failed, "pwrite", "write", raw->path);
 }

@@ -262,8 +262,8 @@ static enum status read_row(struct album *album, struct folder_numbers *numbers,
 
 /* --- order ------------------------------------------------------------------------------------- */
 
-static enum status read_labels(struct album *album, struct result *result,
-                               const struct result_clusters *clusters, struct error *err)
+static enum status read_labels(struct album *album, const struct result_clusters *clusters,
+                               struct error *err)
 {
     const size_t n = (size_t)album->count;
     struct held held = {0};
@@ -271,7 +271,7 @@ static enum status read_labels(struct album *album, struct result *result,
     float *distances = held_array(&held, n, sizeof *distances);
     enum status status = held_check(&held, "labels", err);
     if (status == STATUS_OK)
-        status = result_clusters_read(result, clusters, NULL, labels, distances, NULL, NULL, err);
+        status = result_clusters_read(clusters, NULL, labels, distances, NULL, NULL, err);
     for (size_t row = 0; status == STATUS_OK && row < n; row++) {
         const bool valid = labels[row] >= 0 && (uint32_t)labels[row] < clusters->k;
         album->row[row].label = valid ? labels[row] : -1;
@@ -425,7 +425,7 @@ enum status album_read(struct album *out, enum grouping *how, struct result *res
     if (clusters) {
         *how = GROUPS_CLUSTERS;
         groups = clusters->k;
-        status = read_labels(out, result, clusters, err);
+        status = read_labels(out, clusters, err);
         if (status != STATUS_OK)
             goto out;
     } else if (out->folder_count >= 2 && out->folder_count <= MOST_FOLDER_GROUPS &&

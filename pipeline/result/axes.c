@@ -7,9 +7,9 @@
 
 #define MOST_AXES 8
 
-void axes_init(struct axes *axes, hid_t file, const char *path)
+void axes_init(struct axes *axes, hid_t file)
 {
-    *axes = (struct axes){.file = file, .path = path};
+    *axes = (struct axes){.file = file};
 }
 
 void axes_clear(struct axes *axes)
@@ -25,7 +25,7 @@ static enum status learn_scales(struct axes *axes, struct error *err)
     struct h5_names names;
     if (axes->scale)
         return STATUS_OK;
-    if (h5_list(&names, axes->file, axes->path, err))
+    if (h5_list(&names, axes->file, err))
         return STATUS_FAILED;
     axes->scale = calloc(names.count + 1, sizeof *axes->scale);
     for (unsigned i = 0; axes->scale && i < names.count; i++) {
@@ -63,14 +63,14 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     if (!is_list_type(type, memory) || count <= (hssize_t)axis || count > MOST_AXES ||
         H5Aread(attribute, memory, list) < 0)
-        return h5_damaged(err, axes->path, "a DIMENSION_LIST cannot be read");
+        return h5_damaged(err, h5_path(axes->file), "a DIMENSION_LIST cannot be read");
     enum status status = learn_scales(axes, err);
     /* Further ones belong to other programs. */
     for (size_t i = 1; i < list[axis].len && !status; i++) {
         H5_SCOPED hid_t scale =
             H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, (const hobj_ref_t *)list[axis].p + i);
         if (scale < 0)
-            status = h5_damaged(err, axes->path, "a DIMENSION_LIST leads nowhere");
+            status = h5_damaged(err, h5_path(axes->file), "a DIMENSION_LIST leads nowhere");
     }
     if (!status && list[axis].len > 0)
         for (unsigned i = 0; i < axes->count; i++)
@@ -83,7 +83,7 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
 bool axes_is_scale(hid_t dataset)
 {
     char *class = NULL;
-    const bool is = h5_get_text(&class, dataset, "CLASS", false, "", NULL) == STATUS_OK && class &&
+    const bool is = h5_get_text(&class, dataset, "CLASS", false, NULL) == STATUS_OK && class &&
                     strcmp(class, "DIMENSION_SCALE") == 0;
     free(class);
     return is;

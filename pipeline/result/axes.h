@@ -9,7 +9,6 @@
 
 struct axes {
     hid_t file;
-    const char *path; /* for messages */
     struct axes_scale {
         uint64_t address;
         char *name;
@@ -17,8 +16,8 @@ struct axes {
     unsigned count;
 };
 
-/* `file` and `path` must outlive *axes. */
-void axes_init(struct axes *axes, hid_t file, const char *path);
+/* `file` must outlive *axes. */
+void axes_init(struct axes *axes, hid_t file);
 void axes_clear(struct axes *axes);
 
 /* The name (at the root, without '/') of the scale on an axis of a dataset; "" if none. */

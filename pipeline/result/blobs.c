@@ -2,7 +2,6 @@
 #include "result/blobs.h"
 #include "base/minmax.h"
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 
 /* Writes the blobs end to end. */
 static enum status write_data(hid_t dataset, uint64_t rows, h5_row *row, void *context,
-                              const char *path, struct error *err)
+                              struct error *err)
 {
     uint8_t *block = malloc(BLOCK_BYTES);
     uint64_t first = 0;
@@ -28,13 +27,13 @@ static enum status write_data(hid_t dataset, uint64_t rows, h5_row *row, void *c
             used += part;
             if (used < BLOCK_BYTES)
                 continue;
-            status = h5_write_rows(dataset, VALUE_U8, first, used, block, path, err);
+            status = h5_write_rows(dataset, VALUE_U8, first, used, block, err);
             first += used;
             used = 0;
         }
     }
     if (!status)
-        status = h5_write_rows(dataset, VALUE_U8, first, used, block, path, err);
+        status = h5_write_rows(dataset, VALUE_U8, first, used, block, err);
     free(block);
     return status;
 }
@@ -56,25 +55,24 @@ static const void *next_end(void *context, uint64_t row, size_t *bytes)
 }
 
 enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
-                        uint64_t bytes, h5_row *row, void *context, const char *path,
-                        struct error *err)
+                        uint64_t bytes, h5_row *row, void *context, struct error *err)
 {
     struct ends ends = {row, context, 0};
     const hsize_t size = bytes;
     H5_SCOPED hid_t id = H5I_INVALID_HID, data = H5I_INVALID_HID;
-    if (h5_create_group(&id, file, group, path, err) ||
-        h5_create_on_scales(&data, file, id, "data", VALUE_U8, 1, &size, &axis, path, err) ||
-        write_data(data, rows, row, context, path, err) ||
+    if (h5_create_group(&id, file, group, err) ||
+        h5_create_on_scales(&data, file, id, "data", VALUE_U8, 1, &size, &axis, err) ||
+        write_data(data, rows, row, context, err) ||
         h5_put_column(file, id, "end", VALUE_U64, rows, NULL, image_table.axis, next_end, &ends,
-                      path, err))
+                      err))
         return STATUS_FAILED;
-    return h5_finish_dataset(&data, path, err);
+    return h5_finish_dataset(&data, err);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
 
 struct blob_reader {
-    const char *path, *group;
+    const char *group;
     hid_t data, end;
     uint64_t rows, bytes, most;
     uint64_t first; /* ends of rows [first, first + loaded) are in `ends`, from ends[1] on */
@@ -85,27 +83,25 @@ struct blob_reader {
 };
 
 enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
-                             uint64_t most, const char *path, struct error *err)
+                             uint64_t most, struct error *err)
 {
     H5_SCOPED hid_t id = H5I_INVALID_HID;
     hsize_t ends = 0, bytes = 0;
-    char data[64], end[64];
     *out = NULL;
     if (!h5_is_object(file, group, H5O_TYPE_GROUP))
         return STATUS_OK;
     struct blob_reader *reader = *out = calloc(1, sizeof *reader);
     if (!reader)
         return error_memory(err, sizeof *reader, "blobs");
-    *reader = (struct blob_reader){.path = path, .group = group, .rows = rows, .most = most};
-    snprintf(data, sizeof data, "/%s/data", group);
-    snprintf(end, sizeof end, "/%s/end", group);
+    *reader = (struct blob_reader){.group = group, .rows = rows, .most = most};
     enum status status = STATUS_OK;
-    if (h5_open_group(&id, file, group, path, err) ||
-        h5_open_dataset(&reader->data, id, "data", VALUE_U8, 1, &bytes, data, path, err) ||
-        h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, end, path, err))
+    if (h5_open_group(&id, file, group, err) ||
+        h5_open_dataset(&reader->data, id, "data", VALUE_U8, 1, &bytes, err) ||
+        h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, err))
         status = STATUS_FAILED;
     else if (ends != rows)
-        status = h5_damaged(err, path, "/%s has a different number of rows than /images", group);
+        status = h5_damaged(err, h5_path(file), "/%s has a different number of rows than /images",
+                            group);
     reader->bytes = bytes;
     if (status)
         blob_reader_close(out);
@@ -129,9 +125,8 @@ static enum status load_ends(struct blob_reader *reader, uint64_t row, struct er
     const unsigned count = left < END_BLOCK ? (unsigned)left : END_BLOCK;
     reader->loaded = 0;
     reader->ends[0] = 0;
-    if ((row > 0 &&
-         h5_read_rows(reader->end, VALUE_U64, row - 1, 1, reader->ends, reader->path, err)) ||
-        h5_read_rows(reader->end, VALUE_U64, row, count, reader->ends + 1, reader->path, err))
+    if ((row > 0 && h5_read_rows(reader->end, VALUE_U64, row - 1, 1, reader->ends, err)) ||
+        h5_read_rows(reader->end, VALUE_U64, row, count, reader->ends + 1, err))
         return STATUS_FAILED;
     reader->first = row;
     reader->loaded = count;
@@ -149,7 +144,7 @@ enum status blob_reader_read(struct blob_reader *reader, uint64_t row, const uin
         return STATUS_FAILED;
     const uint64_t *ends = reader->ends + (row - reader->first), start = ends[0], end = ends[1];
     if (start > end || end > reader->bytes || end - start > reader->most)
-        return h5_damaged(err, reader->path, "/%s/end: row %llu contradicts the others",
+        return h5_damaged(err, h5_path(reader->end), "/%s/end: row %llu contradicts the others",
                           reader->group, (unsigned long long)row);
     if (end == start)
         return STATUS_OK;
@@ -160,7 +155,7 @@ enum status blob_reader_read(struct blob_reader *reader, uint64_t row, const uin
         reader->blob = more;
         reader->capacity = 2 * (end - start);
     }
-    if (h5_read_rows(reader->data, VALUE_U8, start, end - start, reader->blob, reader->path, err))
+    if (h5_read_rows(reader->data, VALUE_U8, start, end - start, reader->blob, err))
         return STATUS_FAILED;
     reader->blob[end - start] = 0;
     *blob = reader->blob;

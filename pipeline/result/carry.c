@@ -37,8 +37,7 @@ static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most
 
 static struct copies copies_of(const struct carry *c)
 {
-    return (struct copies){
-        .from = c->from, .to = c->file, .path = c->path, .rows = c->map->same ? NULL : c->rows};
+    return (struct copies){.from = c->from, .to = c->file, .rows = c->map->same ? NULL : c->rows};
 }
 
 /* --- imported features ----------------------------------------------------------------------- */
@@ -95,10 +94,10 @@ static enum status move_part(const struct carry *c, const char *clusters, enum c
     hsize_t size[2];
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     snprintf(name, sizeof name, "/clusters/%s/%s", clusters, kind->name);
-    if (h5_open_dataset(&dataset, c->file, name, kind->type, kind->rank, size, name, c->path, err))
+    if (h5_open_dataset(&dataset, c->file, name, kind->type, kind->rank, size, err))
         return STATUS_FAILED;
-    return to ? h5_read_rows(dataset, kind->type, 0, size[0], to, c->path, err)
-              : h5_write_rows(dataset, kind->type, 0, size[0], from, c->path, err);
+    return to ? h5_read_rows(dataset, kind->type, 0, size[0], to, err)
+              : h5_write_rows(dataset, kind->type, 0, size[0], from, err);
 }
 
 /* Carrying a clustering takes no more memory than `cluster` took to make it. */
@@ -113,8 +112,7 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
     if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest)
         return error_memory(err, rows * 8, "labels");
-    enum status status =
-        result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err);
+    enum status status = result_clusters_read(old, k->centroids, NULL, NULL, NULL, NULL, err);
     if (!status)
         status = move_part(c, old->name, PART_LABELS, k->labels, NULL, err);
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
@@ -213,9 +211,9 @@ static enum status write_continued(const struct continued *k, const struct carry
         move_part(c, old->name, PART_NEAREST, NULL, k->nearest, err))
         return STATUS_FAILED;
     snprintf(name, sizeof name, "/clusters/%s", old->name);
-    enum status status = h5_open_group(&group, c->file, name, c->path, err);
+    enum status status = h5_open_group(&group, c->file, name, err);
     if (!status && !old->fitted_rows)
-        status = h5_put_number(group, "fitted_rows", VALUE_U64, &old->rows, c->path, err);
+        status = h5_put_number(group, "fitted_rows", VALUE_U64, &old->rows, err);
     return status;
 }
 
@@ -280,7 +278,7 @@ static enum status carry_one(struct carry *c, const struct result_clusters *old,
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "/clusters/%s", old->name);
     copies.left_out_attribute = c->map->same ? NULL : is_agreement;
-    enum status status = h5_make_group(&group, c->file, "clusters", c->path, err);
+    enum status status = h5_make_group(&group, c->file, "clusters", err);
     if (!status)
         status = copies_make(&copies, name, err);
     return status || c->map->same ? status : continue_clusters(c, old, err);
@@ -293,7 +291,7 @@ enum status carry_clusters(struct carry *c, struct error *err)
     for (unsigned i = 0; i < c->from->clusters_count; i++)
         coarsest = max_u32(coarsest, c->from->clusters[i].clusters.level);
     if (c->from->clusters_count > 0 && c->map->fresh > 0 && c->label)
-        status = result_open_unfinished(&c->now, c->file, c->path, err);
+        status = result_open_unfinished(&c->now, c->file, err);
     for (unsigned at = 0; at < (coarsest + 1) * c->from->clusters_count && !status; at++) {
         const unsigned i = at % c->from->clusters_count;
         const struct result_clusters *old = &c->from->clusters[i].clusters;
@@ -328,9 +326,8 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
 {
     H5_SCOPED hid_t rows_dataset = H5I_INVALID_HID, distances_dataset = H5I_INVALID_HID;
     hsize_t size[2], other[2];
-    if (h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, name, c->path, err) ||
-        h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, name, c->path,
-                        err))
+    if (h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, err) ||
+        h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, err))
         return STATUS_FAILED;
     if (size[0] != c->map->rows || other[0] != size[0] || other[1] != size[1])
         return h5_damaged(err, c->from->path, "%s has an impossible size", name);
@@ -341,14 +338,13 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
         rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
     for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
         count = c->map->rows - first < block ? c->map->rows - first : block;
-        if (h5_read_rows(rows_dataset, VALUE_I64, first, count, rows, c->path, err) ||
-            h5_read_rows(distances_dataset, VALUE_F32, first, count, distances, c->path, err))
+        if (h5_read_rows(rows_dataset, VALUE_I64, first, count, rows, err) ||
+            h5_read_rows(distances_dataset, VALUE_F32, first, count, distances, err))
             status = STATUS_FAILED;
         for (uint64_t i = 0; i < count && !status; i++)
             renumber_row(now, result_images(c->from), rows + i * n, distances + i * n, n);
-        if (!status &&
-            (h5_write_rows(rows_dataset, VALUE_I64, first, count, rows, c->path, err) ||
-             h5_write_rows(distances_dataset, VALUE_F32, first, count, distances, c->path, err)))
+        if (!status && (h5_write_rows(rows_dataset, VALUE_I64, first, count, rows, err) ||
+                        h5_write_rows(distances_dataset, VALUE_F32, first, count, distances, err)))
             status = STATUS_FAILED;
     }
     free(rows);
@@ -367,7 +363,7 @@ static enum status carry_graph(struct carry *c, const char *feature, const int64
     if (status || c->map->same)
         return status;
     c->neighbours++;
-    status = h5_open_group(&group, c->file, name, c->path, err);
+    status = h5_open_group(&group, c->file, name, err);
     return status ? status : renumber_graph(c, group, name, now, err);
 }
 
@@ -391,10 +387,10 @@ enum status carry_neighbours(struct carry *c, struct error *err)
     struct h5_names names;
     H5_SCOPED hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
     int64_t *now = NULL;
-    enum status status = h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP,
-                                     "content", c->from->path, err);
+    enum status status =
+        h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP, "content", err);
     if (!status && from > 0)
-        status = h5_create_group(&all, c->file, "neighbours", c->path, err);
+        status = h5_create_group(&all, c->file, "neighbours", err);
     if (!status && from > 0)
         status = find_rows_now(&now, c, err);
     for (unsigned i = 0; i < names.count && !status; i++)
@@ -419,7 +415,7 @@ static enum status carry_selections(const struct carry *c, const struct copies *
         return copies_make(copies, "/selections", err);
     enum status status = find_rows_now(&now, c, err);
     if (status == STATUS_OK)
-        status = selections_carry(c->file, c->path, c->from, now, &gone, err);
+        status = selections_carry(c->file, c->from, now, &gone, err);
     if (gone > 0)
         log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
                     format_number_of(images, sizeof images, gone, "image"));
@@ -442,8 +438,7 @@ enum status carry_next(struct carry *c, struct error *err)
 
 /* --- the map --------------------------------------------------------------------------------- */
 
-enum status carry_write_map(hid_t run, const struct row_map *map, const char *path,
-                            struct error *err)
+enum status carry_write_map(hid_t run, const struct row_map *map, struct error *err)
 {
     const hsize_t rows = map->rows, chunk = rows < MAP_CHUNK ? (rows ? rows : 1) : MAP_CHUNK;
     H5_SCOPED hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
@@ -457,9 +452,9 @@ enum status carry_write_map(hid_t run, const struct row_map *map, const char *pa
     }
     dataset = H5Dcreate2(run, "row_map", H5T_STD_I64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
     if (dataset < 0)
-        return h5_fail(err, "H5Dcreate2", "write", path);
-    enum status status = h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, path, err);
-    return status ? status : h5_finish_dataset(&dataset, path, err);
+        return h5_failed(err, "H5Dcreate2", "write", run);
+    enum status status = h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, err);
+    return status ? status : h5_finish_dataset(&dataset, err);
 }
 
 /* --- notices --------------------------------------------------------------------------------- */

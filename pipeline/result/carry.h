@@ -14,7 +14,6 @@ typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *dis
 struct carry {
     struct result *from;
     hid_t file;         /* the new file; its features and images are complete */
-    const char *path;   /* of the new file, for messages */
     struct result *now; /* the new file as a result, while new rows of clusterings are labelled */
     const struct row_map *map;
     const struct row_list *rows; /* the map as a list of rows of `from` */
@@ -50,8 +49,7 @@ enum status carry_neighbours(struct carry *carry, struct error *err);
 enum status carry_next(struct carry *carry, struct error *err);
 
 /* Writes /runs/N/row_map, compressed, to the open group of the run. */
-enum status carry_write_map(hid_t run, const struct row_map *map, const char *path,
-                            struct error *err);
+enum status carry_write_map(hid_t run, const struct row_map *map, struct error *err);
 
 /* Prints a notice for each kind of object that an update could not keep completely. */
 void carry_tell(const struct carry *carry);

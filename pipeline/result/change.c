@@ -28,26 +28,23 @@ static bool is_not_copied_yet(const void *context, const char *name)
 static enum status begin(const struct change *change, hid_t file, const char *temporary,
                          struct error *err)
 {
-    const struct copies copies = {.from = change->base,
-                                  .to = file,
-                                  .path = change->output,
-                                  .leave_out = is_not_copied_yet,
-                                  .context = change};
+    const struct copies copies = {
+        .from = change->base, .to = file, .leave_out = is_not_copied_yet, .context = change};
     if (!change->base)
-        return schema_put_root(file, change->output, err) ||
-                       h5_put_text(file, "parameters", change->parameters, change->output, err)
+        return schema_put_root(file, err) ||
+                       h5_put_text(file, "parameters", change->parameters, err)
                    ? STATUS_FAILED
                    : STATUS_OK;
     if (copies_make(&copies, "/", err))
         return STATUS_FAILED;
     if (result_parts(change->base) == 0)
         return STATUS_OK;
-    enum status status = h5_flush_file(file, change->output, err);
+    enum status status = h5_flush_file(file, err);
     return status ? status : parts_attach(file, temporary, err);
 }
 
 /* A group exists only while it has members. */
-static enum status remove_empty(hid_t file, const char *path, struct error *err)
+static enum status remove_empty(hid_t file, struct error *err)
 {
     static const char *const groups[] = {"clusters", "neighbours"};
     for (int i = 0; i < 2; i++) {
@@ -55,23 +52,22 @@ static enum status remove_empty(hid_t file, const char *path, struct error *err)
         if (h5_is_object(file, groups[i], H5O_TYPE_GROUP) &&
             H5Gget_info_by_name(file, groups[i], &info, H5P_DEFAULT) >= 0 && info.nlinks == 0 &&
             H5Ldelete(file, groups[i], H5P_DEFAULT) < 0)
-            return h5_fail(err, "H5Ldelete", "write", path);
+            return h5_failed(err, "H5Ldelete", "write", file);
     }
     return STATUS_OK;
 }
 
 static enum status copy_runs(const struct change *change, hid_t file, struct error *err)
 {
-    const struct copies copies = {.from = change->base, .to = file, .path = change->output};
+    const struct copies copies = {.from = change->base, .to = file};
     const char *clusters = change->notes_run ? change->run_clusters : change->base->run_clusters;
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
     if (!h5_is_object(change->base->file, "runs", H5O_TYPE_GROUP))
         return STATUS_OK;
-    if (h5_create_group(&runs, file, "runs", change->output, err))
+    if (h5_create_group(&runs, file, "runs", err))
         return STATUS_FAILED;
     /* Otherwise the old note would be copied. */
-    enum status status =
-        h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", change->output, err);
+    enum status status = h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", err);
     if (!status)
         status = copies_make(&copies, "/runs", err);
     if (!status && !clusters && H5Adelete(runs, RUN_CLUSTERS) < 0)
@@ -85,22 +81,20 @@ static const char *const own_axis[OWN_AXES] = {"cluster",   "iteration", "row",
                                                "dimension", "column",    SWEEP_AXIS};
 
 /* The level below refers to the clustering by name. */
-static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
-                                 struct error *err)
+static enum status rename_parent(hid_t file, const char *from, const char *to, struct error *err)
 {
     struct h5_names names;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", path, err);
+    enum status status = h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         char *parent = NULL;
         H5_SCOPED hid_t group = H5I_INVALID_HID;
-        status = h5_open_group(&group, all, names.name[i], path, err);
+        status = h5_open_group(&group, all, names.name[i], err);
         if (status == STATUS_OK)
-            status = h5_get_text(&parent, group, "parent", false, path, err);
+            status = h5_get_text(&parent, group, "parent", false, err);
         if (status == STATUS_OK && parent && strcmp(parent, from) == 0)
-            status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)
-                                                    : h5_put_text(group, "parent", to, path, err);
+            status = H5Adelete(group, "parent") < 0 ? h5_failed(err, "H5Adelete", "write", file)
+                                                    : h5_put_text(group, "parent", to, err);
         free(parent);
     }
     h5_free_names(&names);
@@ -109,22 +103,21 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, c
 
 /* Renames a clustering and its own scales. References between HDF5 objects are offsets, so they stay
  * valid. */
-static enum status rename_clusters(hid_t file, const char *from, const char *to, const char *path,
-                                   struct error *err)
+static enum status rename_clusters(hid_t file, const char *from, const char *to, struct error *err)
 {
     char old[2 * FEATURE_NAME_MAX], new[2 * FEATURE_NAME_MAX];
     snprintf(old, sizeof old, "clusters/%s", from);
     snprintf(new, sizeof new, "clusters/%s", to);
     if (H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Lmove", "write", path);
-    if (rename_parent(file, from, to, path, err))
+        return h5_failed(err, "H5Lmove", "write", file);
+    if (rename_parent(file, from, to, err))
         return STATUS_FAILED;
     for (int i = 0; i < OWN_AXES; i++) {
         axis_name(old, own_axis[i], from);
         axis_name(new, own_axis[i], to);
         if (h5_is_object(file, old, H5O_TYPE_DATASET) &&
             H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            return h5_fail(err, "H5Lmove", "write", path);
+            return h5_failed(err, "H5Lmove", "write", file);
     }
     return STATUS_OK;
 }
@@ -132,27 +125,24 @@ static enum status rename_clusters(hid_t file, const char *from, const char *to,
 static enum status complete(const struct change *change, hid_t file, struct error *err)
 {
     struct result *base = change->base;
-    const char *path = change->output;
     struct foreign_copied copied;
     const struct checksums_kept kept = {.from = base,
                                         .leave_out = is_left_out,
                                         .context = change,
                                         .renamed_from = change->renamed_from,
                                         .renamed_to = change->renamed_to};
-    const enum status status =
-        change->add ? change->add(change->context, file, path, err) : STATUS_OK;
+    const enum status status = change->add ? change->add(change->context, file, err) : STATUS_OK;
     if (status)
         return status;
-    if (base && (remove_empty(file, path, err) ||
-                 foreign_copy(&copied, base->file, base->path, file, path, "/", err)))
+    if (base && (remove_empty(file, err) || foreign_copy(&copied, base->file, file, "/", err)))
         return STATUS_FAILED;
     if (change->renamed_from &&
-        rename_clusters(file, change->renamed_from, change->renamed_to, path, err))
+        rename_clusters(file, change->renamed_from, change->renamed_to, err))
         return STATUS_FAILED;
-    if (checksums_write(file, path, base ? &kept : NULL, NULL, 0, err) ||
+    if (checksums_write(file, base ? &kept : NULL, NULL, 0, err) ||
         (base && copy_runs(change, file, err)))
         return STATUS_FAILED;
-    return shown_write(file, path, err);
+    return shown_write(file, err);
 }
 
 enum status change_make(const struct change *change, struct error *err)
@@ -163,7 +153,8 @@ enum status change_make(const struct change *change, struct error *err)
     if (status)
         return status;
     const char *temporary = output_temporary(output);
-    status = h5_create_file(&file, temporary, change->base && result_parts(change->base) > 0, err);
+    status = h5_create_file(&file, temporary, change->output,
+                            change->base && result_parts(change->base) > 0, err);
     if (!status)
         status = begin(change, file, temporary, err);
     if (!status)
@@ -171,7 +162,7 @@ enum status change_make(const struct change *change, struct error *err)
     if (file > 0)
         parts_detach(file);
     if (!status)
-        status = h5_finish_file(&file, change->output, err);
+        status = h5_finish_file(&file, err);
     if (!status)
         status = output_commit(output, err);
     if (file > 0)

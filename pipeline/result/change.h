@@ -19,7 +19,7 @@ struct change {
     /* Whether to leave out another object with everything below it; NULL: no. */
     bool (*leave_out)(const void *context, const char *name);
     /* Adds objects to the file and closes them; may be NULL. */
-    enum status (*add)(void *context, hid_t file, const char *path, struct error *err);
+    enum status (*add)(void *context, hid_t file, struct error *err);
     void *context;
     /* Renames a clustering and its own scales; NULL: none. */
     const char *renamed_from, *renamed_to;

@@ -23,7 +23,6 @@ struct entries {
     struct entry *entry;
     unsigned count;
     struct axes *axes; /* of the file whose datasets are digested */
-    const char *path;  /* of it */
 };
 
 static void clear(struct entries *entries)
@@ -68,7 +67,7 @@ static struct entry *find(const struct entries *entries, const char *name)
 /* --- what is stored -------------------------------------------------------------------------- */
 
 /* Reads the digests of one dataset; false: they are malformed. */
-static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
+static bool load_digests(struct entry *entry, hid_t dataset)
 {
     H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[2] = {0, 0};
@@ -76,13 +75,13 @@ static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
                  H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
                  size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
                  !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
-                 !h5_get_short_text(entry->root, sizeof entry->root, dataset, "root", path, NULL);
+                 !h5_get_short_text(entry->root, sizeof entry->root, dataset, "root", NULL);
     if (right) {
         entry->kept = entry->pieces.known = true;
         entry->pieces.count = size[0];
         entry->pieces.digest = malloc(size[0] ? size[0] * PIECE_DIGEST : 1);
         right = entry->pieces.digest &&
-                !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, path, NULL);
+                !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, NULL);
     }
     return right;
 }
@@ -97,7 +96,7 @@ static enum status load_own(void *context, hid_t object, const char *name,
     struct entry *entry = add(entries, name + strlen("/" GROUP), err);
     if (!entry)
         return STATUS_FAILED;
-    if (!load_digests(entry, object, entries->path)) {
+    if (!load_digests(entry, object)) {
         pieces_clear(&entry->pieces);
         free(entry->name);
         entries->count--;
@@ -109,22 +108,21 @@ static enum status load(struct entries *entries, const struct result *from, stru
 {
     const struct defined_visitor visitor = {load_own, NULL, entries};
     return h5_is_object(from->file, GROUP, H5O_TYPE_GROUP)
-               ? defined_walk(from->file, "/" GROUP, from->path, &visitor, err)
+               ? defined_walk(from->file, "/" GROUP, &visitor, err)
                : STATUS_OK;
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
 
 /* Writes a text of 64 bytes as an attribute, outside the file's heap. */
-static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
-                            struct error *err)
+static enum status put_root(hid_t object, const char *name, const char root[65], struct error *err)
 {
     H5_SCOPED hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, 64);
     H5Tset_strpad(type, H5T_STR_NULLPAD);
     H5_SCOPED hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     const bool ok = attribute > 0 && H5Awrite(attribute, type, root) >= 0;
-    return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
+    return ok ? STATUS_OK : h5_failed(err, "H5Awrite", "write", object);
 }
 
 /* Like identity_root, from known digests if there are any; else computes them. */
@@ -137,15 +135,14 @@ static enum status entry_root(void *context, char root[65], hid_t dataset, const
         return STATUS_FAILED;
     entry->there = true;
     enum status status =
-        identity_of_dataset(root, &entry->pieces, dataset, name, entries->axes, entries->path, err);
+        identity_of_dataset(root, &entry->pieces, dataset, name, entries->axes, err);
     if (status == STATUS_OK && !entry->kept)
         strcpy(entry->root, root);
     return status;
 }
 
 /* Creates the groups above a dataset, and the dataset. */
-static enum status write_entry(hid_t file, const struct entry *entry, const char *path,
-                               struct error *err)
+static enum status write_entry(hid_t file, const struct entry *entry, struct error *err)
 {
     char name[DEFINED_NAME_MAX + sizeof GROUP], axis[32];
     H5_SCOPED hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
@@ -154,17 +151,17 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     snprintf(name, sizeof name, GROUP "%s", entry->name);
     for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (h5_make_group(&group, file, name, path, err))
+        if (h5_make_group(&group, file, name, err))
             return STATUS_FAILED;
         h5_close(&group);
         *slash = '/';
     }
     snprintf(axis, sizeof axis, "%s%llu", PIECE_AXIS, (unsigned long long)entry->pieces.count);
-    if (h5_create_on_scales(&dataset, file, file, name, VALUE_U8, 2, size, axes, path, err) ||
-        put_root(dataset, "root", entry->root, path, err) ||
-        h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
+    if (h5_create_on_scales(&dataset, file, file, name, VALUE_U8, 2, size, axes, err) ||
+        put_root(dataset, "root", entry->root, err) ||
+        h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, err))
         return STATUS_FAILED;
-    return h5_finish_dataset(&dataset, path, err);
+    return h5_finish_dataset(&dataset, err);
 }
 
 /* Takes over the checksums kept from another file, under the objects' new names. */
@@ -210,28 +207,27 @@ static enum status add_known(struct entries *entries, const struct checksums_kno
     return STATUS_OK;
 }
 
-enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
+enum status checksums_write(hid_t file, const struct checksums_kept *kept,
                             const struct checksums_known *known, unsigned count, struct error *err)
 {
     enum status status = STATUS_FAILED;
     char identity[65];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct axes axes;
-    struct entries entries = {.axes = &axes, .path = path};
-    axes_init(&axes, file, path);
+    struct entries entries = {.axes = &axes};
+    axes_init(&axes, file);
     /* The following reads bypass HDF5. */
-    if (h5_flush_file(file, path, err))
+    if (h5_flush_file(file, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < count; i++)
         if (add_known(&entries, &known[i], err))
             goto out;
     if ((kept && load_kept(&entries, kept, err)) ||
-        identity_of_file(identity, file, &axes, path, entry_root, &entries, err) ||
-        h5_create_group(&group, file, GROUP, path, err) ||
-        put_root(group, "identity", identity, path, err))
+        identity_of_file(identity, file, &axes, entry_root, &entries, err) ||
+        h5_create_group(&group, file, GROUP, err) || put_root(group, "identity", identity, err))
         goto out;
     for (unsigned i = 0; i < entries.count; i++)
-        if (entries.entry[i].there && write_entry(file, &entries.entry[i], path, err))
+        if (entries.entry[i].there && write_entry(file, &entries.entry[i], err))
             goto out;
     status = STATUS_OK;
 out:
@@ -332,8 +328,7 @@ static enum status check_own(void *context, hid_t object, const char *name,
         return STATUS_OK;
     }
     stored->there = true;
-    if (identity_of_dataset(root, &found, object, name, checking->stored.axes,
-                            checking->stored.path, &why)) {
+    if (identity_of_dataset(root, &found, object, name, checking->stored.axes, &why)) {
         verify_broken(verify, "%s", why.sentence);
         if (found.count == stored->pieces.count)
             status = report(checking, name, &found, &stored->pieces, true, err);
@@ -360,11 +355,11 @@ static enum status check_identity(struct checking *checking, struct error *err)
     struct result *result = checking->verify->result;
     char stored[65] = "", identity[65];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    if (h5_open_group(&group, result->file, GROUP, result->path, err))
+    if (h5_open_group(&group, result->file, GROUP, err))
         return STATUS_FAILED;
-    h5_get_short_text(stored, sizeof stored, group, "identity", result->path, NULL);
-    enum status status = identity_of_file(identity, result->file, result->axes, result->path,
-                                          entry_root, &checking->stored, err);
+    h5_get_short_text(stored, sizeof stored, group, "identity", NULL);
+    enum status status =
+        identity_of_file(identity, result->file, result->axes, entry_root, &checking->stored, err);
     if (status == STATUS_OK && strcmp(stored, identity) != 0)
         verify_broken(checking->verify,
                       "/: names or attributes have changed since the file was written");
@@ -385,9 +380,8 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
 {
     struct result *result = verify->result;
     const bool all = strcmp(name, "/") == 0;
-    struct checking checking = {.verify = verify,
-                                .stored = {.axes = result->axes, .path = result->path},
-                                .below = all ? NULL : name};
+    struct checking checking = {
+        .verify = verify, .stored = {.axes = result->axes}, .below = all ? NULL : name};
     const struct defined_visitor visitor = {check_own, NULL, &checking};
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {
         if (all)
@@ -397,7 +391,7 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
     const uint64_t before = verify->count;
     enum status status = load(&checking.stored, result, err);
     if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
-        status = defined_walk(result->file, name, result->path, &visitor, err);
+        status = defined_walk(result->file, name, &visitor, err);
     for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {
         const struct entry *entry = &checking.stored.entry[i];
         if (!entry->there && (is_asked_for(&checking, entry->name) ||

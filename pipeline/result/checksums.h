@@ -26,7 +26,7 @@ struct checksums_kept {
 
 /* Writes the checksums of a new file, which has none yet. Digests in `kept` (NULL: none) or `known`
  * (`count` of them) are not recomputed. Flushes the file. */
-enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
+enum status checksums_write(hid_t file, const struct checksums_kept *kept,
                             const struct checksums_known *known, unsigned count, struct error *err);
 
 /* Digests the datasets at and below `name` (absolute, "/" for all but clusterings and neighbours)

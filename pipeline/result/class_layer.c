@@ -56,8 +56,7 @@ static void split_names(const char **name, char *copy, const struct net_classes 
 }
 
 static enum status write_layer(hid_t file, hid_t all, const struct feature *feature,
-                               const struct net_classes *classes, const char *path,
-                               struct error *err)
+                               const struct net_classes *classes, struct error *err)
 {
     const hsize_t size[2] = {classes->count, classes->columns};
     const size_t room =
@@ -74,21 +73,20 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
     axis_name(own, "class", feature->name);
     axis_name(values, "feature", feature->name);
     const bool failed =
-        h5_create_group(&group, all, feature->name, path, err) ||
-        h5_put_text(group, MARK, feature->net.digest, path, err) ||
-        h5_put_texts(file, group, "name", name, classes->count, own, path, err) ||
-        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path,
-                      err) ||
-        h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, path, err) ||
-        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err);
+        h5_create_group(&group, all, feature->name, err) ||
+        h5_put_text(group, MARK, feature->net.digest, err) ||
+        h5_put_texts(file, group, "name", name, classes->count, own, err) ||
+        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, err) ||
+        h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, err) ||
+        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, err);
     free(name);
     return failed ? STATUS_FAILED : STATUS_OK;
 }
 
 enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
-                               const char *path, struct error *err)
+                               struct error *err)
 {
-    const struct copies copies = {.from = from, .to = file, .path = path};
+    const struct copies copies = {.from = from, .to = file};
     enum status status = STATUS_OK;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     if (from && h5_is_object(from->file, GROUP, H5O_TYPE_GROUP))
@@ -99,65 +97,64 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
         if (!classes)
             continue;
         if (all < 0)
-            status = h5_make_group(&all, file, GROUP, path, err);
+            status = h5_make_group(&all, file, GROUP, err);
         if (status == STATUS_OK && H5Lexists(all, feature->name, H5P_DEFAULT) <= 0)
-            status = write_layer(file, all, feature, classes, path, err);
+            status = write_layer(file, all, feature, classes, err);
     }
     return status;
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
-                              const char *path, struct error *err)
+static enum status read_names(struct class_layer *layer, hid_t group, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t size[2];
-    if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
+    if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, err))
         return STATUS_FAILED;
     if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has a different number of names than rows", where);
+        return h5_wrong(err, group, "has a different number of names than rows");
     layer->name = calloc(layer->count + 1, sizeof *layer->name);
     if (!layer->name)
         return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
     enum status status = STATUS_OK;
     for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
-        status = h5_read_text(&layer->name[c], dataset, c, path, err);
+        status = h5_read_text(&layer->name[c], dataset, c, err);
     return status;
 }
 
 /* Reads `matrix` (rank 2), which may be stored as int8, `scale` or `offset`, as new float32. */
 static enum status read_values(float **out, struct class_layer *layer, hid_t group,
-                               const char *name, int rank, const char *where, const char *path,
-                               struct error *err)
+                               const char *name, int rank, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t size[2] = {0, 1};
     enum value_type type = VALUE_I8;
-    if (rank == 1 || h5_open_dataset(&dataset, group, name, type, rank, size, where, path, NULL)) {
+    if (rank == 1 || h5_open_dataset(&dataset, group, name, type, rank, size, NULL)) {
         type = VALUE_F32;
-        if (h5_open_dataset(&dataset, group, name, type, rank, size, where, path, err))
+        if (h5_open_dataset(&dataset, group, name, type, rank, size, err))
             return STATUS_FAILED;
     }
     if (rank == 1 && size[0] != layer->count)
-        return h5_damaged(err, path, "%s has a different number of values than rows", where);
+        return h5_wrong(err, group, "has a different number of values than rows");
     if (rank == 2 && (size[0] == 0 || size[0] > UINT32_MAX || size[1] != layer->columns ||
                       size[0] * size[1] > MOST_BYTES / sizeof(float)))
-        return h5_damaged(err, path, "%s is not a layer on the feature's %u values", where,
-                          layer->columns);
+        return h5_damaged(err, h5_path(group),
+                          "/" GROUP "/%s/matrix is not a layer on the feature's %u values",
+                          layer->feature, layer->columns);
     const size_t count = (size_t)(size[0] * (rank == 2 ? size[1] : 1));
     float *values = *out = malloc(count * sizeof *values);
     layer->count = (uint32_t)size[0];
     if (!values)
         return error_memory(err, count * sizeof *values, "the classes");
-    if (h5_read_rows(dataset, type, 0, size[0], values, path, err))
+    if (h5_read_rows(dataset, type, 0, size[0], values, err))
         return STATUS_FAILED;
     /* Backwards, since the bytes lie before their converted values. */
     for (size_t i = count; type == VALUE_I8 && i-- > 0;)
         values[i] = ((const int8_t *)values)[i];
     for (size_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return h5_damaged(err, path, "%s has a value that is not a number", where);
+            return h5_wrong(err, rank == 2 ? dataset : group, "has a value that is not a number");
     return STATUS_OK;
 }
 
@@ -174,28 +171,24 @@ static void multiply(struct class_layer *layer, const float *scale)
     layer->length = squares > 0 ? USUAL_SCORE / sqrt(squares / layer->count) : 1;
 }
 
-static enum status read_layer(struct class_layer *out, const struct result *result, hid_t all,
+static enum status read_layer(struct class_layer *out, hid_t all,
                               const struct result_feature *feature, struct error *err)
 {
-    char where[FEATURE_NAME_MAX + 24];
-    const char *path = result->path;
     float *scale = NULL;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(out->feature, sizeof out->feature, "%s", feature->name);
-    snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
     out->columns = feature->dimension;
-    if (h5_open_group(&group, all, feature->name, path, err) ||
-        h5_get_short_text(out->digest, sizeof out->digest, group, MARK, path, err) ||
-        read_values(&out->weights, out, group, "matrix", 2, where, path, err))
+    if (h5_open_group(&group, all, feature->name, err) ||
+        h5_get_short_text(out->digest, sizeof out->digest, group, MARK, err) ||
+        read_values(&out->weights, out, group, "matrix", 2, err))
         return STATUS_FAILED;
-    *strrchr(where, '/') = '\0';
-    enum status status = read_values(&scale, out, group, "scale", 1, where, path, err);
+    enum status status = read_values(&scale, out, group, "scale", 1, err);
     if (status == STATUS_OK) {
         multiply(out, scale);
-        status = read_values(&out->offset, out, group, "offset", 1, where, path, err);
+        status = read_values(&out->offset, out, group, "offset", 1, err);
     }
     free(scale);
-    return status == STATUS_OK ? read_names(out, group, where, path, err) : status;
+    return status == STATUS_OK ? read_names(out, group, err) : status;
 }
 
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
@@ -205,7 +198,7 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
     *out = (struct class_layer){.count = 0};
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
         return STATUS_END;
-    if (h5_open_group(&all, result->file, GROUP, result->path, err))
+    if (h5_open_group(&all, result->file, GROUP, err))
         return STATUS_FAILED;
     enum status status = STATUS_END;
     for (unsigned i = 0; i < result->feature_count && status == STATUS_END; i++) {
@@ -213,7 +206,7 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
         if ((!feature || strcmp(feature, one->name) == 0) &&
             h5_is_object(all, one->name, H5O_TYPE_GROUP) &&
             H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
-            status = read_layer(out, result, all, one, err);
+            status = read_layer(out, all, one, err);
     }
     return status;
 }

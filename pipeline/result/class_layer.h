@@ -27,7 +27,7 @@ void class_layer_scores(float *scores, const struct class_layer *layer, const fl
 /* Copies /classes of `from`, which may be NULL, to a new file, and adds those of features whose model is
  * open. */
 enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
-                               const char *path, struct error *err);
+                               struct error *err);
 /* Verifies that each layer fits the shape and the model of its feature. */
 struct verify;
 enum status class_groups_verify(struct verify *verify, struct error *err);

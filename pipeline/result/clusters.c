@@ -21,22 +21,18 @@ static const struct attribute attributes[] = {
     ATTRIBUTE(seed, VALUE_I64),     ATTRIBUTE(iterations, VALUE_U32),
     ATTRIBUTE(converged, VALUE_U8), ATTRIBUTE(inertia, VALUE_F64)};
 
-static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
-                                  struct error *err)
+static enum status put_attributes(hid_t group, const struct result_clustering *c, struct error *err)
 {
-    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, path,
-                          err) ||
-        (c->origin.bytes > 0 &&
-         h5_put_attributes(group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, &c->origin,
-                           path, err)) ||
+    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, err) ||
+        (c->origin.bytes > 0 && h5_put_attributes(group, result_origin_attribute,
+                                                  RESULT_ORIGIN_ATTRIBUTES, &c->origin, err)) ||
         (c->fitted_rows > 0 &&
-         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err)) ||
-        (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, path, err)) ||
-        (c->parent && h5_put_text(group, "parent", c->parent, path, err)))
+         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, err)) ||
+        (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, err)) ||
+        (c->parent && h5_put_text(group, "parent", c->parent, err)))
         return STATUS_FAILED;
-    return c->projection
-               ? h5_put_text(group, "space", metric_names[c->projection->space], path, err)
-               : STATUS_OK;
+    return c->projection ? h5_put_text(group, "space", metric_names[c->projection->space], err)
+                         : STATUS_OK;
 }
 
 /* True if the file has a scale of that name and length. */
@@ -80,7 +76,7 @@ static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
 
 static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
                                       const struct result_sweep *sweep, const struct column *column,
-                                      const char *path, struct error *err)
+                                      struct error *err)
 {
     const size_t size = value_size(column->type);
     const hsize_t length = sweep->count;
@@ -89,31 +85,30 @@ static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
         return error_memory(err, sweep->count * size, "the values of k");
     for (uint32_t i = 0; i < sweep->count; i++)
         memcpy(values + i * size, (const uint8_t *)&sweep->values[i] + column->offset, size);
-    const enum status status = h5_put_values(file, group, column->name, column->type, 1, &length,
-                                             &axis, values, path, err);
+    const enum status status =
+        h5_put_values(file, group, column->name, column->type, 1, &length, &axis, values, err);
     free(values);
     return status;
 }
 
 static enum status write_sweep(hid_t file, hid_t parent, const char *name,
-                               const struct result_sweep *sweep, const char *path,
-                               struct error *err)
+                               const struct result_sweep *sweep, struct error *err)
 {
     char axis[AXIS_NAME_MAX];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     axis_name(axis, SWEEP_AXIS, name);
-    if (h5_create_group(&group, parent, "sweep", path, err) ||
-        h5_put_attributes(group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, sweep, path, err))
+    if (h5_create_group(&group, parent, "sweep", err) ||
+        h5_put_attributes(group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, sweep, err))
         return STATUS_FAILED;
     const int columns = sweep->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
     for (int i = 0; i < columns; i++)
-        if (write_sweep_column(file, group, axis, sweep, &sweep_column[i], path, err))
+        if (write_sweep_column(file, group, axis, sweep, &sweep_column[i], err))
             return STATUS_FAILED;
     return STATUS_OK;
 }
 
 static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *c,
-                               const char *path, struct error *err)
+                               struct error *err)
 {
     const void *const data[PART_COUNT] = {[PART_CENTROIDS] = c->centroids,
                                           [PART_LABELS] = c->labels,
@@ -142,24 +137,24 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
         hsize_t size[2];
         if (cluster_part_dimensions(size, p, &shape) &&
             h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p],
-                          path, err))
+                          err))
             return STATUS_FAILED;
     }
     return STATUS_OK;
 }
 
 /* Its axes use the scales of the file's images and features if they exist. */
-static enum status write_clustering(hid_t file, const struct result_clustering *c, const char *path,
+static enum status write_clustering(hid_t file, const struct result_clustering *c,
                                     struct error *err)
 {
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    return h5_make_group(&all, file, "clusters", path, err) ||
-                   h5_create_group(&group, all, c->name, path, err) ||
-                   put_attributes(group, c, path, err) || write_parts(file, group, c, path, err) ||
+    return h5_make_group(&all, file, "clusters", err) ||
+                   h5_create_group(&group, all, c->name, err) || put_attributes(group, c, err) ||
+                   write_parts(file, group, c, err) ||
                    (c->agreement &&
                     h5_put_attributes(group, result_agreement_attribute,
-                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, path, err)) ||
-                   (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err))
+                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, err)) ||
+                   (c->sweep && write_sweep(file, group, c->name, c->sweep, err))
                ? STATUS_FAILED
                : STATUS_OK;
 }
@@ -246,13 +241,13 @@ static bool is_replaced(const void *context, const char *name)
     return false;
 }
 
-static enum status add_all(void *context, hid_t file, const char *path, struct error *err)
+static enum status add_all(void *context, hid_t file, struct error *err)
 {
     const struct adding *adding = context;
     const struct result_names *names = adding->clustering->names;
-    enum status status = !adding->base && names ? names_write(file, names, path, err) : STATUS_OK;
+    enum status status = !adding->base && names ? names_write(file, names, err) : STATUS_OK;
     for (unsigned i = 0; i < adding->count && status == STATUS_OK; i++)
-        status = write_clustering(file, &adding->clustering[i], path, err);
+        status = write_clustering(file, &adding->clustering[i], err);
     return status;
 }
 

@@ -143,7 +143,7 @@ static enum value_type value_type_of(enum codebook_type type)
 
 /* A list has one axis; axes of one length share a scale. */
 static enum status write_array(hid_t file, hid_t group, const struct codebook_array *array,
-                               const char *path, struct error *err)
+                               struct error *err)
 {
     const int rank = array->rows == 1 ? 1 : 2;
     const hsize_t size[2] = {rank == 1 ? array->columns : array->rows, array->columns};
@@ -153,64 +153,60 @@ static enum status write_array(hid_t file, hid_t group, const struct codebook_ar
         snprintf(axis[a], sizeof axis[a], "codebook_%s_%llu", a == 0 && rank == 2 ? "row" : "value",
                  (unsigned long long)size[a]);
     return h5_put_values(file, group, array->name, value_type_of(array->type), rank, size, axes,
-                         array->values, path, err);
+                         array->values, err);
 }
 
 static enum status write_codebook(hid_t file, hid_t all, const struct feature *feature,
-                                  const char *path, struct error *err)
+                                  struct error *err)
 {
     struct codebook_array arrays[CODEBOOK_ARRAYS];
     char spec[SPEC_SIZE];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    if (h5_create_group(&group, all, feature->name, path, err))
+    if (h5_create_group(&group, all, feature->name, err))
         return STATUS_FAILED;
     codebooks_spec_asked(spec, sizeof spec, feature->spec);
     feature_codebook_arrays(arrays, feature->codebook);
-    enum status status = h5_put_text(group, "digest", feature->codebook_digest, path, err);
+    enum status status = h5_put_text(group, "digest", feature->codebook_digest, err);
     if (status == STATUS_OK)
-        status = h5_put_text(group, "spec", spec, path, err);
+        status = h5_put_text(group, "spec", spec, err);
     for (unsigned i = 0; i < CODEBOOK_ARRAYS && status == STATUS_OK; i++)
-        status = write_array(file, group, &arrays[i], path, err);
+        status = write_array(file, group, &arrays[i], err);
     return status;
 }
 
-enum status codebook_groups_write(hid_t file, const struct feature_set *features, const char *path,
-                                  struct error *err)
+enum status codebook_groups_write(hid_t file, const struct feature_set *features, struct error *err)
 {
     enum status status = STATUS_OK;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
         if (!features->feature[i].codebook)
             continue;
-        if (all < 0 && h5_create_group(&all, file, GROUP, path, err))
+        if (all < 0 && h5_create_group(&all, file, GROUP, err))
             return STATUS_FAILED;
-        status = write_codebook(file, all, &features->feature[i], path, err);
+        status = write_codebook(file, all, &features->feature[i], err);
     }
     return status;
 }
 
 /* Reads one array, whose name and type are set; free array->values. */
-static enum status read_array(struct codebook_array *array, struct result *result, hid_t group,
-                              const char *codebook, struct error *err)
+static enum status read_array(struct codebook_array *array, hid_t group, struct error *err)
 {
     const enum value_type type = value_type_of(array->type);
     hsize_t size[2] = {1, 1};
-    char where[2 * FEATURE_NAME_MAX + 16];
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     int rank = 1;
-    snprintf(where, sizeof where, "/" GROUP "/%s/%s", codebook, array->name);
-    if (h5_open_dataset(&dataset, group, array->name, type, 1, size, where, result->path, NULL)) {
+    if (h5_open_dataset(&dataset, group, array->name, type, 1, size, NULL)) {
         rank = 2;
-        if (h5_open_dataset(&dataset, group, array->name, type, 2, size, where, result->path, err))
+        if (h5_open_dataset(&dataset, group, array->name, type, 2, size, err))
             return STATUS_FAILED;
     }
     if (size[0] == 0 || size[rank - 1] == 0 || size[0] > UINT32_MAX || size[rank - 1] > UINT32_MAX)
-        return h5_damaged(err, result->path, "%s has an impossible size", where);
+        return h5_wrong(err, dataset, "has an impossible size");
     array->rows = rank == 1 ? 1 : (uint32_t)size[0];
     array->columns = (uint32_t)size[rank - 1];
     void *values = malloc(codebook_array_bytes(array));
     array->values = values;
-    return values ? h5_read_rows(dataset, type, 0, size[0], values, result->path, err)
+    return values ? h5_read_rows(dataset, type, 0, size[0], values, err)
                   : error_memory(err, codebook_array_bytes(array), "a codebook");
 }
 
@@ -224,7 +220,7 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     enum status status = STATUS_FAILED;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct stored_codebook *entry = new_entry(out, err);
-    if (!entry || h5_open_group(&group, all, name, result->path, err))
+    if (!entry || h5_open_group(&group, all, name, err))
         return STATUS_FAILED;
     feature_codebook_arrays(arrays, &none); /* names and types */
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
@@ -232,11 +228,11 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(subject, sizeof subject, "%s: /" GROUP "/%s",
              path_for_message(shown, sizeof shown, result->path), name);
-    if (h5_get_short_text(digest, sizeof digest, group, "digest", result->path, err) ||
-        h5_get_short_text(entry->spec, sizeof entry->spec, group, "spec", result->path, err))
+    if (h5_get_short_text(digest, sizeof digest, group, "digest", err) ||
+        h5_get_short_text(entry->spec, sizeof entry->spec, group, "spec", err))
         goto out;
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
-        if (read_array(&arrays[i], result, group, name, err))
+        if (read_array(&arrays[i], group, err))
             goto out;
     status = feature_codebook_from_arrays(&entry->codebook, arrays, CODEBOOK_ARRAYS, subject, err);
     if (status != STATUS_OK)
@@ -258,8 +254,7 @@ out:
 static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
                                   struct error *err)
 {
-    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", result->path,
-                       err);
+    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
 }
 
 enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
@@ -309,9 +304,9 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
     return status;
 }
 
-static enum status write_groups(void *context, hid_t file, const char *path, struct error *err)
+static enum status write_groups(void *context, hid_t file, struct error *err)
 {
-    return codebook_groups_write(file, context, path, err);
+    return codebook_groups_write(file, context, err);
 }
 
 enum status codebooks_write_file(const char *output, const struct feature_set *features,

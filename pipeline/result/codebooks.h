@@ -45,7 +45,7 @@ enum status codebooks_write_file(const char *output, const struct feature_set *f
                                  const char *parameters, struct error *err);
 
 /* Writes /codebooks: those of the features that have one; no group if none has. */
-enum status codebook_groups_write(hid_t file, const struct feature_set *features, const char *path,
+enum status codebook_groups_write(hid_t file, const struct feature_set *features,
                                   struct error *err);
 /* Verifies that each codebook is usable and matches its digest, and that no feature's codebook is
  * missing. */

@@ -22,7 +22,7 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
 {
     const struct defined *defined = defined_find(name);
     struct h5_names names;
-    if (h5_list_attributes(&names, from, copies->from->path, err))
+    if (h5_list_attributes(&names, from, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {
@@ -39,14 +39,14 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
         const H5T_class_t class = H5Tget_class(type);
         uint8_t value[16];
         if (class == H5T_STRING) {
-            status = h5_get_text(&text, from, attribute_name, false, copies->from->path, err);
+            status = h5_get_text(&text, from, attribute_name, false, err);
             if (!status && text)
-                status = h5_put_text(to, attribute_name, text, copies->path, err);
+                status = h5_put_text(to, attribute_name, text, err);
         } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
                    H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
             made = H5Acreate2(to, attribute_name, type, space, H5P_DEFAULT, H5P_DEFAULT);
             if (made < 0 || H5Aread(attribute, type, value) < 0 || H5Awrite(made, type, value) < 0)
-                status = h5_fail(err, "H5Awrite", "write", copies->path);
+                status = h5_failed(err, "H5Awrite", "write", copies->to);
         }
         free(text);
     }
@@ -85,7 +85,7 @@ static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_a
             status = error_set(err, STATUS_FAILED, "%s was truncated while it was copied",
                                path_for_message(shown, sizeof shown, copies->from->path));
         if (!status)
-            status = write_at(to, buffer, part, (uint64_t)out, copies->path, err);
+            status = write_at(to, buffer, part, (uint64_t)out, h5_path(copies->to), err);
         in += (off_t)part;
         out += (off_t)part;
     }
@@ -114,7 +114,7 @@ static enum status copy_chunks(const struct copies *copies, hid_t to, hid_t from
         for (at[1] = 0; at[1] < size[1] && !status; at[1] += chunk[1]) {
             uint32_t mask = 0;
             if (H5Dget_chunk_storage_size(from, at, &stored) < 0)
-                status = h5_fail(err, "H5Dget_chunk_storage_size", "read", copies->from->path);
+                status = h5_failed(err, "H5Dget_chunk_storage_size", "read", from);
             if (!status && stored > room) {
                 free(buffer);
                 room = 2 * stored;
@@ -125,9 +125,9 @@ static enum status copy_chunks(const struct copies *copies, hid_t to, hid_t from
             if (status || stored == 0)
                 continue;
             if (H5Dread_chunk(from, H5P_DEFAULT, at, &mask, buffer) < 0)
-                status = h5_fail(err, "H5Dread_chunk", "read", copies->from->path);
+                status = h5_failed(err, "H5Dread_chunk", "read", from);
             else if (H5Dwrite_chunk(to, H5P_DEFAULT, mask, at, stored, buffer) < 0)
-                status = h5_fail(err, "H5Dwrite_chunk", "write", copies->path);
+                status = h5_failed(err, "H5Dwrite_chunk", "write", copies->to);
         }
     free(buffer);
     return status;
@@ -140,9 +140,9 @@ static enum status copy_values(const struct copies *copies, hid_t to, hid_t from
     void *values = malloc(bytes + 1);
     enum status status = values ? STATUS_OK : error_memory(err, bytes, "a dataset");
     if (!status && H5Dread(from, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-        status = h5_fail(err, "H5Dread", "read", copies->from->path);
+        status = h5_failed(err, "H5Dread", "read", from);
     if (!status && H5Dwrite(to, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-        status = h5_fail(err, "H5Dwrite", "write", copies->path);
+        status = h5_failed(err, "H5Dwrite", "write", copies->to);
     free(values);
     return status;
 }
@@ -165,8 +165,8 @@ static enum status move_values(const struct copies *copies, hid_t to, hid_t from
     const struct move move = {.column = &column, .columns = 1, .threads = cpus_available()};
     uint8_t *fill = malloc(row_bytes);
     struct raw *raw = NULL;
-    enum status status = fill ? h5_open_raw(&raw, from, copies->from->path, err)
-                              : error_memory(err, row_bytes, "a row");
+    enum status status =
+        fill ? h5_open_raw(&raw, from, err) : error_memory(err, row_bytes, "a row");
     for (uint64_t i = 0; i < columns && !status; i++)
         if (H5Tget_class(type) == H5T_FLOAT && element == sizeof nan_value)
             memcpy(fill + i * element, &nan_value, element);
@@ -175,7 +175,7 @@ static enum status move_values(const struct copies *copies, hid_t to, hid_t from
     column.fill = fill;
     input.context = raw;
     if (!status)
-        status = raw_write_open(&column.to, to, copies->path, err);
+        status = raw_write_open(&column.to, to, h5_path(copies->to), err);
     if (!status)
         status = move_rows(&move, err);
     raw_close(&raw);
@@ -193,9 +193,9 @@ static enum status copy_axes(const struct copies *copies, hid_t to, hid_t from, 
         char axis[AXIS_NAME_MAX];
         status = axes_name(axis, sizeof axis, copies->from->axes, from, (unsigned)a, err);
         if (!status && *axis)
-            status = h5_create_scale(copies->to, axis, size[a], copies->path, err);
+            status = h5_create_scale(copies->to, axis, size[a], err);
         if (!status && *axis)
-            status = h5_attach_scale(copies->to, to, (unsigned)a, axis, copies->path, err);
+            status = h5_attach_scale(copies->to, to, (unsigned)a, axis, err);
     }
     return status;
 }
@@ -234,7 +234,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
         H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
     to = H5Dcreate2(copies->to, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
     if (to < 0)
-        return h5_fail(err, "H5Dcreate2", "write", copies->path);
+        return h5_failed(err, "H5Dcreate2", "write", copies->to);
     if (copy_axes(copies, to, from, rank, size, err) ||
         copy_attributes(copies, to, from, name, err))
         return STATUS_FAILED;
@@ -246,7 +246,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
                                : layout == H5D_CHUNKED
                                    ? copy_chunks(copies, to, from, size, chunk, err)
                                    : copy_values(copies, to, from, type, bytes, err);
-    return status ? status : h5_finish_dataset(&to, copies->path, err);
+    return status ? status : h5_finish_dataset(&to, err);
 }
 
 static enum status copy_group(const struct copies *copies, hid_t from, const char *name,
@@ -257,7 +257,7 @@ static enum status copy_group(const struct copies *copies, hid_t from, const cha
     if (H5Lexists(copies->to, name, H5P_DEFAULT) > 0 || strcmp(name, "/") == 0)
         to = H5Gopen2(copies->to, name, H5P_DEFAULT);
     else
-        status = h5_create_group(&to, copies->to, name, copies->path, err);
+        status = h5_create_group(&to, copies->to, name, err);
     if (!status)
         status = copy_attributes(copies, to, from, name, err);
     return status;
@@ -288,5 +288,5 @@ static enum status copy_own(void *context, hid_t object, const char *name,
 enum status copies_make(const struct copies *copies, const char *name, struct error *err)
 {
     const struct defined_visitor visitor = {copy_own, NULL, (void *)(uintptr_t)copies};
-    return defined_walk(copies->from->file, name, copies->from->path, &visitor, err);
+    return defined_walk(copies->from->file, name, &visitor, err);
 }

@@ -9,7 +9,6 @@
 struct copies {
     struct result *from;
     hid_t to;
-    const char *path; /* of the new file, for messages */
     /* Whether to leave out an object (by its absolute name) with everything below it; NULL: no. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;

@@ -153,7 +153,6 @@ bool defined_scale(hid_t file, const char *name)
 
 struct walk {
     hid_t file;
-    const char *path;
     const struct defined_visitor *visitor;
     bool in_checksums;
 };
@@ -175,7 +174,7 @@ static enum status visit_attributes(const struct walk *walk, hid_t object, const
     struct h5_names attributes;
     if (!walk->visitor->foreign)
         return STATUS_OK;
-    enum status status = h5_list_attributes(&attributes, object, walk->path, err);
+    enum status status = h5_list_attributes(&attributes, object, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < attributes.count && status == STATUS_OK; i++)
@@ -197,7 +196,7 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
         return visit_foreign(walk, name, NULL, err);
     H5_SCOPED hid_t object = H5Oopen(group, link, H5P_DEFAULT);
     if (object < 0)
-        return h5_fail(err, "H5Oopen", "read", walk->path);
+        return h5_failed(err, "H5Oopen", "read", group);
     const bool own = !defined->mark || H5Aexists(object, defined->mark) > 0;
     enum status status =
         own ? visit_object(walk, object, name, defined, err) : visit_foreign(walk, name, NULL, err);
@@ -217,7 +216,7 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
     if (status != STATUS_OK || defined->type != GROUP ||
         (strcmp(name, CHECKSUMS) == 0 && !walk->in_checksums))
         return status;
-    status = h5_list(&members, object, walk->path, err);
+    status = h5_list(&members, object, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {
@@ -233,16 +232,16 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
     return status;
 }
 
-enum status defined_walk(hid_t file, const char *name, const char *path,
-                         const struct defined_visitor *visitor, struct error *err)
+enum status defined_walk(hid_t file, const char *name, const struct defined_visitor *visitor,
+                         struct error *err)
 {
-    const struct walk walk = {file, path, visitor, defined_below(name, CHECKSUMS)};
+    const struct walk walk = {file, visitor, defined_below(name, CHECKSUMS)};
     const struct defined *defined = defined_find(name);
     if (!defined)
         return STATUS_OK;
     H5_SCOPED hid_t object = H5Oopen(file, name, H5P_DEFAULT);
     if (object < 0)
-        return h5_fail(err, "H5Oopen", "read", path);
+        return h5_failed(err, "H5Oopen", "read", file);
     enum status status = visit_object(&walk, object, name, defined, err);
     return status;
 }

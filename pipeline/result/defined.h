@@ -43,7 +43,7 @@ struct defined_visitor {
                            struct error *err);
     void *context;
 };
-enum status defined_walk(hid_t file, const char *name, const char *path,
-                         const struct defined_visitor *visitor, struct error *err);
+enum status defined_walk(hid_t file, const char *name, const struct defined_visitor *visitor,
+                         struct error *err);
 
 #endif

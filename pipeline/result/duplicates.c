@@ -29,8 +29,7 @@ static enum status count_part(uint64_t *copies, struct result *result, struct di
         column++;
     for (uint64_t first = 0; first < images; first += BLOCK) {
         uint64_t rows = images - first < BLOCK ? images - first : BLOCK;
-        if (h5_read_rows(rows_dataset(result->images, column), VALUE_U64, first, rows, block,
-                         result->path, err))
+        if (h5_read_rows(rows_dataset(result->images, column), VALUE_U64, first, rows, block, err))
             return STATUS_FAILED;
         for (uint64_t i = 0; i < rows; i++) {
             if ((block[i].word[0] >> 32) % parts != part)

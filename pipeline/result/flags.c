@@ -72,7 +72,7 @@ static enum status read_values(struct flags *out, struct result *result, struct 
         values ? STATUS_OK : error_memory(err, BLOCK * QUALITY_VALUES * 4, "flags");
     for (uint64_t at = 0; at < images && status == STATUS_OK; at += BLOCK) {
         const uint64_t block = min_u64(BLOCK, images - at);
-        status = result_feature_read_counts(result, out->feature, at, block, values, err);
+        status = result_feature_read_counts(out->feature, at, block, values, err);
         for (uint64_t i = 0; i < block && status == STATUS_OK; i++)
             out->of[at + i] |= flags_of_values(values + i * QUALITY_VALUES);
     }

@@ -13,7 +13,6 @@
 
 struct copy {
     hid_t from, to;
-    const char *from_path, *to_path;
     struct foreign_copied *copied;
     char **name; /* objects that were copied */
     unsigned count;
@@ -243,15 +242,15 @@ static enum status check_one(void *context, const char *name, const char *attrib
     const struct copy *copy = context;
     struct uncopied found;
     return has_uncopied(&found, copy->from, name, attribute)
-               ? refuse_uncopied(copy->from_path, &found, err)
+               ? refuse_uncopied(h5_path(copy->from), &found, err)
                : STATUS_OK;
 }
 
-enum status foreign_check(hid_t file, const char *path, struct error *err)
+enum status foreign_check(hid_t file, struct error *err)
 {
-    struct copy copy = {.from = file, .from_path = path};
+    struct copy copy = {.from = file};
     const struct defined_visitor visitor = {NULL, check_one, &copy};
-    return drops ? STATUS_OK : defined_walk(file, "/", path, &visitor, err);
+    return drops ? STATUS_OK : defined_walk(file, "/", &visitor, err);
 }
 
 enum status foreign_check_file(const char *path, struct error *err)
@@ -261,7 +260,7 @@ enum status foreign_check_file(const char *path, struct error *err)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* a FIFO would block until written to */
         h5_open_file(&file, path, false, NULL) != STATUS_OK)
         return STATUS_OK;
-    return H5Aexists(file, "clpipe_format") > 0 ? foreign_check(file, path, err) : STATUS_OK;
+    return H5Aexists(file, "clpipe_format") > 0 ? foreign_check(file, err) : STATUS_OK;
 }
 
 static enum status copy_attribute(const struct copy *copy, const char *name, const char *attribute,
@@ -283,7 +282,7 @@ static enum status copy_attribute(const struct copy *copy, const char *name, con
     if (bytes > 0)
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
     free(value);
-    return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", copy->to_path);
+    return ok ? STATUS_OK : h5_failed(err, "H5Awrite", "write", copy->to);
 }
 
 static enum status remember(struct copy *copy, const char *name, struct error *err)
@@ -301,7 +300,7 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
 {
     H5L_info_t link;
     if (H5Lget_info(copy->from, name, &link, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Lget_info", "read", copy->from_path);
+        return h5_failed(err, "H5Lget_info", "read", copy->from);
     if (link.type != H5L_TYPE_HARD) {
         /* H5Lcopy works within one file. */
         const char *file, *target;
@@ -318,7 +317,7 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
             ok = H5Lcreate_ud(copy->to, name, link.type, value, link.u.val_size, H5P_DEFAULT,
                               H5P_DEFAULT) >= 0;
         free(value);
-        return ok ? STATUS_OK : h5_fail(err, "H5Lcreate", "write", copy->to_path);
+        return ok ? STATUS_OK : h5_failed(err, "H5Lcreate", "write", copy->to);
     }
     visit_object(copy, name, read_texts);
     if (h5_check_reads(err) != STATUS_OK)
@@ -329,7 +328,7 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
     if (h5_check_reads(err) != STATUS_OK)
         return STATUS_FAILED;
     if (copied < 0)
-        return h5_fail(err, "H5Ocopy", "write", copy->to_path);
+        return h5_failed(err, "H5Ocopy", "write", copy->to);
     return remember(copy, name, err);
 }
 
@@ -342,10 +341,10 @@ static enum status copy_group(struct copy *copy, hid_t from, const char *name, s
     H5_SCOPED hid_t list = H5Gget_create_plist(from),
                     made = H5Gcreate2(copy->to, name, H5P_DEFAULT, list, H5P_DEFAULT);
     if (made < 0)
-        return h5_fail(err, "H5Gcreate2", "write", copy->to_path);
-    if (h5_list_attributes(&attributes, from, copy->from_path, err))
+        return h5_failed(err, "H5Gcreate2", "write", copy->to);
+    if (h5_list_attributes(&attributes, from, err))
         return STATUS_FAILED;
-    enum status status = h5_list(&members, from, copy->from_path, err);
+    enum status status = h5_list(&members, from, err);
     for (unsigned i = 0; i < attributes.count && !status; i++) {
         if (attribute_refers(from, attributes.name[i]))
             copy->copied->lost++;
@@ -400,7 +399,7 @@ static enum status copy_one(void *context, const char *name, const char *attribu
     }
     const bool refers = has_uncopied(&found, copy->from, name, attribute);
     if (refers && !drops)
-        return refuse_uncopied(copy->from_path, &found, err);
+        return refuse_uncopied(h5_path(copy->from), &found, err);
     if (!attribute) {
         copy->copied->objects++;
         return copy_pruned(copy, name, err);
@@ -413,21 +412,21 @@ static enum status copy_one(void *context, const char *name, const char *attribu
     return copy_attribute(copy, name, attribute, err);
 }
 
-enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
-                         const char *to_path, const char *name, struct error *err)
+enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, const char *name,
+                         struct error *err)
 {
-    struct copy copy = {from, to, from_path, to_path, copied, NULL, 0};
+    struct copy copy = {from, to, copied, NULL, 0};
     *copied = (struct foreign_copied){0};
     const struct defined_visitor foreign = {NULL, copy_one, &copy},
                                  own = {attach_to_own, NULL, &copy};
-    enum status status = defined_walk(from, name, from_path, &foreign, err);
+    enum status status = defined_walk(from, name, &foreign, err);
     if (status == STATUS_OK) {
         /* After everything is copied, since it may include scales. */
         for (unsigned i = 0; i < copy.count; i++)
             visit_object(&copy, copy.name[i], forget_scales);
         for (unsigned i = 0; i < copy.count; i++)
             visit_object(&copy, copy.name[i], attach_scales);
-        status = defined_walk(from, name, from_path, &own, err);
+        status = defined_walk(from, name, &own, err);
     }
     for (unsigned i = 0; i < copy.count; i++)
         free(copy.name[i]);

@@ -34,7 +34,7 @@ enum status graph_check(struct result *result, const char *feature, bool replace
 }
 
 static enum status write_distances(hid_t dataset, const struct graph_values *values,
-                                   const char *path, struct error *err)
+                                   struct error *err)
 {
     const uint64_t step = values->rows < BLOCK_ROWS ? values->rows : BLOCK_ROWS;
     float *block = malloc((size_t)step * values->n * sizeof *block + 1);
@@ -45,13 +45,13 @@ static enum status write_distances(hid_t dataset, const struct graph_values *val
         const uint64_t left = values->rows - first, count = left < step ? left : step;
         for (uint64_t i = 0; i < count * values->n; i++)
             block[i] = (float)values->squared[first * values->n + i];
-        status = h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+        status = h5_write_rows(dataset, VALUE_F32, first, count, block, err);
     }
     free(block);
     return status;
 }
 
-static enum status write_graph(void *context, hid_t file, const char *path, struct error *err)
+static enum status write_graph(void *context, hid_t file, struct error *err)
 {
     const struct graph_values *values = context;
     char axis[AXIS_NAME_MAX];
@@ -60,20 +60,18 @@ static enum status write_graph(void *context, hid_t file, const char *path, stru
     const uint8_t is_squared = 1;
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     axis_name(axis, "neighbour", values->feature);
-    if (h5_make_group(&all, file, GROUP, path, err) ||
-        h5_create_group(&group, all, values->feature, path, err) ||
-        h5_put_text(group, "feature", values->feature, path, err) ||
-        h5_put_text(group, "metric", values->metric, path, err) ||
-        h5_put_text(group, "content", values->content, path, err) ||
-        h5_put_number(group, "n", VALUE_U32, &values->n, path, err) ||
-        h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
-        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path,
-                      err) ||
-        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path,
-                            err) ||
-        write_distances(dataset, values, path, err))
+    if (h5_make_group(&all, file, GROUP, err) ||
+        h5_create_group(&group, all, values->feature, err) ||
+        h5_put_text(group, "feature", values->feature, err) ||
+        h5_put_text(group, "metric", values->metric, err) ||
+        h5_put_text(group, "content", values->content, err) ||
+        h5_put_number(group, "n", VALUE_U32, &values->n, err) ||
+        h5_put_number(group, "squared", VALUE_U8, &is_squared, err) ||
+        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, err) ||
+        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, err) ||
+        write_distances(dataset, values, err))
         return STATUS_FAILED;
-    return h5_finish_dataset(&dataset, path, err);
+    return h5_finish_dataset(&dataset, err);
 }
 
 enum status graph_write(struct result *result, const struct graph_values *values, struct error *err)
@@ -90,16 +88,6 @@ enum status graph_write(struct result *result, const struct graph_values *values
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-/* Writes one of its datasets. */
-static enum status open_dataset(hid_t *dataset, hid_t group, const struct result *result,
-                                const char *feature, const char *name, enum value_type type,
-                                hsize_t size[2], struct error *err)
-{
-    char where[FEATURE_NAME_MAX + 32];
-    snprintf(where, sizeof where, "/" GROUP "/%s/%s", feature, name);
-    return h5_open_dataset(dataset, group, name, type, 2, size, where, result->path, err);
-}
-
 enum status graph_open(struct graph *out, struct result *result, const char *feature,
                        struct error *err)
 {
@@ -113,12 +101,12 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
         !h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return STATUS_END;
     enum status status = STATUS_OK;
-    if (h5_open_group(&group, result->file, name, result->path, err) ||
-        open_dataset(&out->rows_dataset, group, result, feature, "rows", VALUE_I64, rows, err) ||
-        open_dataset(&out->distances_dataset, group, result, feature, "distances", VALUE_F32,
-                     distances, err) ||
-        h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
-        h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err))
+    if (h5_open_group(&group, result->file, name, err) ||
+        h5_open_dataset(&out->rows_dataset, group, "rows", VALUE_I64, 2, rows, err) ||
+        h5_open_dataset(&out->distances_dataset, group, "distances", VALUE_F32, 2, distances,
+                        err) ||
+        h5_get_short_text(out->metric, sizeof out->metric, group, "metric", err) ||
+        h5_get_short_text(out->content, sizeof out->content, group, "content", err))
         status = STATUS_FAILED;
     else if (rows[0] != result_images(result) || distances[0] != rows[0] ||
              distances[1] != rows[1] || rows[1] == 0 || rows[1] > UINT32_MAX)
@@ -135,10 +123,9 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
 enum status graph_read(struct graph *graph, uint64_t first, uint64_t count, int64_t *neighbours,
                        float *squared, struct error *err)
 {
-    const char *path = graph->result->path;
-    if (h5_read_rows(graph->rows_dataset, VALUE_I64, first, count, neighbours, path, err))
+    if (h5_read_rows(graph->rows_dataset, VALUE_I64, first, count, neighbours, err))
         return STATUS_FAILED;
-    return h5_read_rows(graph->distances_dataset, VALUE_F32, first, count, squared, path, err);
+    return h5_read_rows(graph->distances_dataset, VALUE_F32, first, count, squared, err);
 }
 
 void graph_close(struct graph *graph)

@@ -82,11 +82,11 @@ bool h5_is_virtual(hid_t dataset)
     return find_virtual(dataset) != NULL;
 }
 
-enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err)
+enum status h5_open_raw(struct raw **out, hid_t dataset, struct error *err)
 {
     struct raw *raw = find_virtual(dataset);
     if (!raw)
-        return raw_open(out, dataset, path, err);
+        return raw_open(out, dataset, h5_path(dataset), err);
     *out = raw_share(raw);
     return STATUS_OK;
 }
@@ -137,9 +137,25 @@ static hid_t text_in_memory(hid_t dataset)
     return type;
 }
 
-static enum status check_written(int failed, const char *path, struct error *err)
+const char *h5_path(hid_t object)
 {
-    return failed ? h5_system_failed(err, failed, "pwrite", "write", path) : STATUS_OK;
+    const char *name = h5_driver_name(object);
+    return name ? name : "a file";
+}
+
+enum status h5_failed(struct error *err, const char *call, const char *what, hid_t object)
+{
+    /* The search for the name would clear the reason. */
+    const hid_t stack = H5Eget_current_stack();
+    const char *path = h5_path(object);
+    H5Eset_current_stack(stack);
+    return h5_fail(err, call, what, path);
+}
+
+static enum status check_written(hid_t object, struct error *err)
+{
+    const int failed = h5_driver_write_failed(object);
+    return failed ? h5_system_failed(err, failed, "pwrite", "write", h5_path(object)) : STATUS_OK;
 }
 
 enum status h5_check_reads(struct error *err)
@@ -162,6 +178,13 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
                      path_for_message(shown, sizeof shown, path), what);
 }
 
+enum status h5_wrong(struct error *err, hid_t object, const char *what)
+{
+    char name[512] = "";
+    H5Iget_name(object, name, sizeof name);
+    return h5_damaged(err, h5_path(object), "%s %s", name, what);
+}
+
 /* The file access properties of everything that clpipe opens or creates. */
 static hid_t access_list(void)
 {
@@ -182,7 +205,8 @@ static hid_t access_list(void)
     return list;
 }
 
-enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct error *err)
+enum status h5_create_file(hid_t *file, const char *path, const char *shown, bool virtual,
+                           struct error *err)
 {
     H5_SCOPED hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
 #if H5_VERSION_GE(1, 10, 2)
@@ -193,7 +217,10 @@ enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct e
 #endif
     H5Pset_obj_track_times(creation, false);
     *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
-    return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fcreate", "write", path);
+    if (*file < 0)
+        return h5_fail(err, "H5Fcreate", "write", shown);
+    h5_driver_set_name(*file, shown);
+    return STATUS_OK;
 }
 
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
@@ -205,11 +232,11 @@ enum status h5_open_file(hid_t *file, const char *path, bool writable, struct er
     return h5_open(file, path, writable, access, err);
 }
 
-enum status h5_flush_file(hid_t file, const char *path, struct error *err)
+enum status h5_flush_file(hid_t file, struct error *err)
 {
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
-        return h5_fail(err, "H5Fflush", "write", path);
-    return check_written(h5_driver_write_failed(file), path, err);
+        return h5_failed(err, "H5Fflush", "write", file);
+    return check_written(file, err);
 }
 
 void h5_discard_file(hid_t *file)
@@ -220,47 +247,49 @@ void h5_discard_file(hid_t *file)
     *file = H5I_INVALID_HID;
 }
 
-enum status h5_finish_file(hid_t *file, const char *path, struct error *err)
+enum status h5_finish_file(hid_t *file, struct error *err)
 {
-    if (h5_flush_file(*file, path, err) != STATUS_OK || h5_check_reads(err) != STATUS_OK) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", h5_path(*file));
+    if (h5_flush_file(*file, err) != STATUS_OK || h5_check_reads(err) != STATUS_OK) {
         h5_discard_file(file);
         return STATUS_FAILED;
     }
     const bool closed = H5Fclose(*file) >= 0;
+    const int failed = closed ? h5_driver_closed_failed() : 0;
     *file = H5I_INVALID_HID;
-    return closed ? check_written(h5_driver_closed_failed(), path, err)
-                  : h5_fail(err, "H5Fclose", "write", path);
+    return failed   ? h5_system_failed(err, failed, "pwrite", "write", path)
+           : closed ? STATUS_OK
+                    : h5_fail(err, "H5Fclose", "write", path);
 }
 
-enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                            struct error *err)
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, struct error *err)
 {
     H5_SCOPED hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_obj_track_times(creation, false);
     *group = H5Gcreate2(parent, name, H5P_DEFAULT, creation, H5P_DEFAULT);
-    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
+    return *group > 0 ? STATUS_OK : h5_failed(err, "H5Gcreate2", "write", parent);
 }
 
-enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                          struct error *err)
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, struct error *err)
 {
     if (H5Lexists(parent, name, H5P_DEFAULT) <= 0)
-        return h5_create_group(group, parent, name, path, err);
+        return h5_create_group(group, parent, name, err);
     *group = H5Gopen2(parent, name, H5P_DEFAULT);
-    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "write", path);
+    return *group > 0 ? STATUS_OK : h5_failed(err, "H5Gopen2", "write", parent);
 }
 
 /* Closes both `stored` and `creation`, which has the layout. */
 static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name, hid_t stored,
                                   int rank, const hsize_t *dimensions, hid_t creation,
-                                  const char *path, struct error *err)
+                                  struct error *err)
 {
     H5_SCOPED hid_t space = H5Screate_simple(rank, dimensions, NULL), type = stored,
                     list = creation;
     H5Pset_obj_track_times(list, false);
     H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
     *dataset = H5Dcreate2(parent, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    return *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    return *dataset > 0 ? STATUS_OK : h5_failed(err, "H5Dcreate2", "write", parent);
 }
 
 /* Creates a layout: chunks of that size, deflated, or contiguous (NULL). */
@@ -280,15 +309,14 @@ static hid_t make_layout(int rank, const hsize_t *chunk, bool shuffle)
 }
 
 enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                              int rank, const hsize_t *dimensions, const char *path,
-                              struct error *err)
+                              int rank, const hsize_t *dimensions, struct error *err)
 {
     return create_dataset(dataset, parent, name, h5_type(type), rank, dimensions,
-                          make_layout(rank, NULL, false), path, err);
+                          make_layout(rank, NULL, false), err);
 }
 
 enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
-                            const struct text_size *size, const char *path, struct error *err)
+                            const struct text_size *size, struct error *err)
 {
     const size_t width = size->width ? (size_t)size->width : 1;
     const hsize_t dimension = rows, most = TEXT_CHUNK_BYTES / width,
@@ -298,16 +326,16 @@ enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint
     const bool deflated = rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
                           H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0;
     return create_dataset(dataset, parent, name, make_text(width), 1, &dimension,
-                          make_layout(1, deflated ? &chunk : NULL, false), path, err);
+                          make_layout(1, deflated ? &chunk : NULL, false), err);
 }
 
 enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                               const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
-                              const char *path, struct error *err)
+                              struct error *err)
 {
     const hsize_t chunk[2] = {chunk_rows, dimensions[1]};
     return create_dataset(dataset, parent, name, h5_type(type), 2, dimensions,
-                          make_layout(2, chunk, shuffle), path, err);
+                          make_layout(2, chunk, shuffle), err);
 }
 
 size_t h5_text_width(hid_t dataset)
@@ -322,16 +350,17 @@ bool h5_is_compressed(hid_t dataset)
     return H5Pget_layout(list) == H5D_CHUNKED && H5Pget_nfilters(list) > 0;
 }
 
-enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
+enum status h5_finish_dataset(hid_t *dataset, struct error *err)
 {
-    bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;
+    H5_SCOPED hid_t file = *dataset > 0 ? H5Iget_file_id(*dataset) : H5I_INVALID_HID;
+    const bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;
     *dataset = H5I_INVALID_HID;
-    return ok ? STATUS_OK : h5_fail(err, "H5Dclose", "write", path);
+    return ok ? STATUS_OK : h5_failed(err, "H5Dclose", "write", file);
 }
 
 /* Reads rows to `to` or, if that is NULL, writes them from `from`. */
 static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
-                             void *to, const void *from, const char *path, struct error *err)
+                             void *to, const void *from, struct error *err)
 {
     if (count == 0)
         return STATUS_OK;
@@ -352,48 +381,47 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
          H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
          (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
              : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
-    return ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
+    return ok ? STATUS_OK
+              : h5_failed(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", dataset);
 }
 
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
-                          const void *data, const char *path, struct error *err)
+                          const void *data, struct error *err)
 {
-    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
-    const enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
+    const enum status status = move_rows(dataset, type, first, count, NULL, data, err);
     /* Reports failures before the rest is computed. */
-    return status ? status : check_written(h5_driver_write_failed(file), path, err);
+    return status ? status : check_written(dataset, err);
 }
 
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
-                         void *data, const char *path, struct error *err)
+                         void *data, struct error *err)
 {
-    return move_rows(dataset, type, first, count, data, NULL, path, err);
+    return move_rows(dataset, type, first, count, data, NULL, err);
 }
 
 enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
                                 enum value_type type, int rank, const hsize_t *dimensions,
-                                const char *const *axis, const char *path, struct error *err)
+                                const char *const *axis, struct error *err)
 {
     enum status status = STATUS_OK;
     for (int a = 0; a < rank && !status; a++)
-        status = h5_create_scale(file, axis[a], dimensions[a], path, err);
+        status = h5_create_scale(file, axis[a], dimensions[a], err);
     if (!status)
-        status = h5_create_dataset(dataset, parent, name, type, rank, dimensions, path, err);
+        status = h5_create_dataset(dataset, parent, name, type, rank, dimensions, err);
     for (int a = 0; a < rank && !status; a++)
-        status = h5_attach_scale(file, *dataset, (unsigned)a, axis[a], path, err);
+        status = h5_attach_scale(file, *dataset, (unsigned)a, axis[a], err);
     return status;
 }
 
 enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type,
                           int rank, const hsize_t *dimensions, const char *const *axis,
-                          const void *values, const char *path, struct error *err)
+                          const void *values, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, path,
-                            err) ||
-        h5_write_rows(dataset, type, 0, dimensions[0], values, path, err))
+    if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, err) ||
+        h5_write_rows(dataset, type, 0, dimensions[0], values, err))
         return STATUS_FAILED;
-    return h5_finish_dataset(&dataset, path, err);
+    return h5_finish_dataset(&dataset, err);
 }
 
 enum status h5_row_failed(struct error *err)
@@ -404,7 +432,7 @@ enum status h5_row_failed(struct error *err)
 
 /* Writes rows in blocks, padded with zeros to the width of the column. */
 static enum status write_column(hid_t dataset, enum value_type type, uint64_t rows, h5_row *row,
-                                void *context, const char *path, struct error *err)
+                                void *context, struct error *err)
 {
     const size_t width = h5_text_width(dataset);
     const uint64_t most = min_u64(rows, width < BLOCK_BYTES ? BLOCK_BYTES / width : 1);
@@ -422,7 +450,7 @@ static enum status write_column(hid_t dataset, enum value_type type, uint64_t ro
                 status = h5_row_failed(err);
         }
         if (!status)
-            status = h5_write_rows(dataset, type, first, count, block, path, err);
+            status = h5_write_rows(dataset, type, first, count, block, err);
     }
     free(block);
     return status;
@@ -430,7 +458,7 @@ static enum status write_column(hid_t dataset, enum value_type type, uint64_t ro
 
 enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
                           uint64_t rows, const struct text_size *size, const char *axis,
-                          h5_row *row, void *context, const char *path, struct error *err)
+                          h5_row *row, void *context, struct error *err)
 {
     const hsize_t dimension = rows;
     struct text_size measured = {0, 0};
@@ -441,14 +469,14 @@ enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value
             return h5_row_failed(err);
         text_size_add(&measured, bytes);
     }
-    if (h5_create_scale(file, axis, rows, path, err) ||
+    if (h5_create_scale(file, axis, rows, err) ||
         (type == VALUE_TEXT
-             ? h5_create_texts(&dataset, parent, name, rows, size ? size : &measured, path, err)
-             : h5_create_dataset(&dataset, parent, name, type, 1, &dimension, path, err)) ||
-        h5_attach_scale(file, dataset, 0, axis, path, err) ||
-        write_column(dataset, type, rows, row, context, path, err))
+             ? h5_create_texts(&dataset, parent, name, rows, size ? size : &measured, err)
+             : h5_create_dataset(&dataset, parent, name, type, 1, &dimension, err)) ||
+        h5_attach_scale(file, dataset, 0, axis, err) ||
+        write_column(dataset, type, rows, row, context, err))
         return STATUS_FAILED;
-    return h5_finish_dataset(&dataset, path, err);
+    return h5_finish_dataset(&dataset, err);
 }
 
 static const void *row_of_array(void *context, uint64_t row, size_t *bytes)
@@ -459,21 +487,20 @@ static const void *row_of_array(void *context, uint64_t row, size_t *bytes)
 }
 
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
-                         uint64_t count, const char *axis, const char *path, struct error *err)
+                         uint64_t count, const char *axis, struct error *err)
 {
     return h5_put_column(file, parent, name, VALUE_TEXT, count, NULL, axis, row_of_array,
-                         (void *)(uintptr_t)text, path, err);
+                         (void *)(uintptr_t)text, err);
 }
 
-enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
-                         struct error *err)
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, struct error *err)
 {
     const size_t width = h5_text_width(dataset);
     *text = calloc(width + 1, 1);
-    enum status status = *text ? h5_read_rows(dataset, VALUE_TEXT, row, 1, *text, path, err)
+    enum status status = *text ? h5_read_rows(dataset, VALUE_TEXT, row, 1, *text, err)
                                : error_memory(err, width, "a text");
     if (!status && !utf8_valid(*text, strlen(*text)))
-        status = h5_damaged(err, path, "it has a text that is not UTF-8");
+        status = h5_damaged(err, h5_path(dataset), "it has a text that is not UTF-8");
     if (status) {
         free(*text);
         *text = NULL;
@@ -482,23 +509,22 @@ enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *p
 }
 
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
-                          const char *path, struct error *err)
+                          struct error *err)
 {
     H5_SCOPED hid_t stored = h5_type(type), space = H5Screate(H5S_SCALAR),
                     attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
     return attribute > 0 && H5Awrite(attribute, stored, value) >= 0
                ? STATUS_OK
-               : h5_fail(err, "H5Awrite", "write", path);
+               : h5_failed(err, "H5Awrite", "write", object);
 }
 
-enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
-                        struct error *err)
+enum status h5_put_text(hid_t object, const char *name, const char *text, struct error *err)
 {
-    return h5_put_number(object, name, VALUE_TEXT, &text, path, err);
+    return h5_put_number(object, name, VALUE_TEXT, &text, err);
 }
 
 enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
-                              const void *from, const char *path, struct error *err)
+                              const void *from, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && !status; i++) {
@@ -506,14 +532,13 @@ enum status h5_put_attributes(hid_t object, const struct attribute *attribute, u
         const char *at = (const char *)from + a->offset, *text = at;
         if (a->type == VALUE_TEXT && a->size == 0)
             memcpy(&text, at, sizeof text);
-        status = a->type == VALUE_TEXT ? h5_put_text(object, a->name, text ? text : "", path, err)
-                                       : h5_put_number(object, a->name, a->type, at, path, err);
+        status = a->type == VALUE_TEXT ? h5_put_text(object, a->name, text ? text : "", err)
+                                       : h5_put_number(object, a->name, a->type, at, err);
     }
     return status;
 }
 
-enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
-                            struct error *err)
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, struct error *err)
 {
     if (h5_is_object(file, name, H5O_TYPE_DATASET))
         return STATUS_OK;
@@ -528,16 +553,16 @@ enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const
     scale = H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     return scale > 0 && H5DSset_scale(scale, text) >= 0
                ? STATUS_OK
-               : h5_fail(err, "H5DSset_scale", "write", path);
+               : h5_failed(err, "H5DSset_scale", "write", file);
 }
 
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
-                            const char *path, struct error *err)
+                            struct error *err)
 {
     H5_SCOPED hid_t id = H5Dopen2(file, scale, H5P_DEFAULT);
     return id > 0 && H5DSattach_scale(dataset, id, axis) >= 0
                ? STATUS_OK
-               : h5_fail(err, "H5DSattach_scale", "write", path);
+               : h5_failed(err, "H5DSattach_scale", "write", dataset);
 }
 
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
@@ -623,25 +648,26 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
     return NULL;
 }
 
-enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                          struct error *err)
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, struct error *err)
 {
     *group = H5Gopen2(parent, name, H5P_DEFAULT);
-    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "read", path);
+    return *group > 0 ? STATUS_OK : h5_failed(err, "H5Gopen2", "read", parent);
 }
 
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                            int rank, hsize_t *dimensions, const char *where, const char *path,
-                            struct error *err)
+                            int rank, hsize_t *dimensions, struct error *err)
 {
-    char shown[256];
+    char shown[256], above[512] = "";
     *dataset = H5I_INVALID_HID;
-    if (!h5_is_object(parent, name, H5O_TYPE_DATASET))
-        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s",
-                         path_for_message(shown, sizeof shown, path), where);
+    if (!h5_is_object(parent, name, H5O_TYPE_DATASET)) {
+        H5Iget_name(parent, above, sizeof above);
+        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s%s%s",
+                         path_for_message(shown, sizeof shown, h5_path(parent)),
+                         *name == '/' || !above[1] ? "" : above, *name == '/' ? "" : "/", name);
+    }
     *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
     if (*dataset < 0)
-        return h5_fail(err, "H5Dopen2", "read", path);
+        return h5_failed(err, "H5Dopen2", "read", parent);
     H5_SCOPED hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
     const char *wrong = NULL;
     uint64_t elements = 1;
@@ -663,8 +689,9 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
     }
     if (!wrong)
         return STATUS_OK;
+    h5_wrong(err, *dataset, wrong);
     h5_close(dataset);
-    return h5_damaged(err, path, "%s %s", where, wrong);
+    return STATUS_FAILED;
 }
 
 /* Reads a scalar attribute of that class. */
@@ -689,11 +716,12 @@ bool h5_get_real(hid_t object, const char *name, double *value)
 }
 
 enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
-                        const char *path, struct error *err)
+                        struct error *err)
 {
     *text = NULL;
     if (H5Aexists(object, name) <= 0)
-        return required ? h5_damaged(err, path, "it has no attribute '%s'", name) : STATUS_OK;
+        return required ? h5_damaged(err, h5_path(object), "it has no attribute '%s'", name)
+                        : STATUS_OK;
     H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute),
                     space = H5Aget_space(attribute);
     const bool variable = H5Tis_variable_str(type) > 0;
@@ -701,13 +729,13 @@ enum status h5_get_text(char **text, hid_t object, const char *name, bool requir
     char *stored = NULL;
     if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1 ||
         size > H5_TEXT_MOST)
-        return h5_damaged(err, path, "its attribute '%s' is not text", name);
+        return h5_damaged(err, h5_path(object), "its attribute '%s' is not text", name);
     if (!variable && !(*text = calloc(size + 1, 1)))
         return error_memory(err, size, "an attribute");
     if (H5Aread(attribute, type, variable ? (void *)&stored : *text) < 0) {
         free(*text);
         *text = NULL;
-        return h5_fail(err, "H5Aread", "read", path);
+        return h5_failed(err, "H5Aread", "read", object);
     }
     if (!variable)
         return STATUS_OK;
@@ -717,21 +745,22 @@ enum status h5_get_text(char **text, hid_t object, const char *name, bool requir
 }
 
 enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
-                              const char *path, struct error *err)
+                              struct error *err)
 {
     char *found;
-    if (h5_get_text(&found, object, name, true, path, err))
+    if (h5_get_text(&found, object, name, true, err))
         return STATUS_FAILED;
     const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
     if (fits)
         strcpy(text, found);
     free(found);
     return fits ? STATUS_OK
-                : h5_damaged(err, path, "its attribute '%s' is longer than it can be", name);
+                : h5_damaged(err, h5_path(object), "its attribute '%s' is longer than it can be",
+                             name);
 }
 
 enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
-                              unsigned count, const char *path, struct error *err)
+                              unsigned count, struct error *err)
 {
     for (unsigned i = 0; i < count; i++) {
         const struct attribute *a = &attribute[i];
@@ -741,14 +770,14 @@ enum status h5_get_attributes(void *to, hid_t object, const struct attribute *at
         if (a->optional && H5Aexists(object, a->name) <= 0)
             continue;
         if (a->type == VALUE_TEXT && a->size > 0) {
-            if (h5_get_short_text(at, a->size, object, a->name, path, err))
+            if (h5_get_short_text(at, a->size, object, a->name, err))
                 return STATUS_FAILED;
         } else if (a->type == VALUE_TEXT) {
-            if (h5_get_text(&text, object, a->name, true, path, err))
+            if (h5_get_text(&text, object, a->name, true, err))
                 return STATUS_FAILED;
             memcpy(at, &text, sizeof text);
             if (!utf8_valid(text, strlen(text)))
-                return h5_damaged(err, path, "its attribute '%s' is not UTF-8", a->name);
+                return h5_damaged(err, h5_path(object), "its attribute '%s' is not UTF-8", a->name);
         } else {
             const bool is_real = a->type == VALUE_F64;
             const bool there = is_real ? h5_get_real(object, a->name, &real)
@@ -756,8 +785,8 @@ enum status h5_get_attributes(void *to, hid_t object, const struct attribute *at
             if (there && !is_real)
                 real = (double)integer;
             if (!there || (a->most > a->least && !(real >= a->least && real <= a->most)))
-                return h5_damaged(err, path, "its attribute '%s' is missing or out of range",
-                                  a->name);
+                return h5_damaged(err, h5_path(object),
+                                  "its attribute '%s' is missing or out of range", a->name);
             memcpy(at, is_real ? (const void *)&real : &integer, value_size(a->type));
         }
     }
@@ -797,8 +826,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static enum status list(struct h5_names *names, hid_t object, bool attributes, const char *path,
-                        struct error *err)
+static enum status list(struct h5_names *names, hid_t object, bool attributes, struct error *err)
 {
     hsize_t index = 0;
     *names = (struct h5_names){0};
@@ -808,62 +836,62 @@ static enum status list(struct h5_names *names, hid_t object, bool attributes, c
              : H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, names)) < 0) {
         const bool many = names->count == MOST_MEMBERS;
         h5_free_names(names);
-        return many ? h5_damaged(err, path, "a group has more than %u members", MOST_MEMBERS)
-                    : h5_fail(err, attributes ? "H5Aiterate2" : "H5Literate", "read", path);
+        return many ? h5_damaged(err, h5_path(object), "a group has more than %u members",
+                                 MOST_MEMBERS)
+                    : h5_failed(err, attributes ? "H5Aiterate2" : "H5Literate", "read", object);
     }
     if (names->count > 1)
         qsort(names->name, names->count, sizeof *names->name, compare_names);
     return STATUS_OK;
 }
 
-enum status h5_list(struct h5_names *names, hid_t group, const char *path, struct error *err)
+enum status h5_list(struct h5_names *names, hid_t group, struct error *err)
 {
-    return list(names, group, false, path, err);
+    return list(names, group, false, err);
 }
 
-enum status h5_list_attributes(struct h5_names *names, hid_t object, const char *path,
-                               struct error *err)
+enum status h5_list_attributes(struct h5_names *names, hid_t object, struct error *err)
 {
-    return list(names, object, true, path, err);
+    return list(names, object, true, err);
 }
 
 /* Whether `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`. */
 static enum status is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
-                             const char *mark, const char *path, struct error *err)
+                             const char *mark, struct error *err)
 {
     H5L_info_t link;
     H5O_info_t object;
     *marked = false;
     if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Lget_info", "read", path);
+        return h5_failed(err, "H5Lget_info", "read", parent);
     if (link.type != H5L_TYPE_HARD)
         return STATUS_OK;
     if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Oget_info_by_name", "read", path);
+        return h5_failed(err, "H5Oget_info_by_name", "read", parent);
     if (object.type != type)
         return STATUS_OK;
     const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
     if (there < 0)
-        return h5_fail(err, "H5Aexists_by_name", "read", path);
+        return h5_failed(err, "H5Aexists_by_name", "read", parent);
     *marked = there > 0;
     return STATUS_OK;
 }
 
 enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
-                        H5O_type_t type, const char *mark, const char *path, struct error *err)
+                        H5O_type_t type, const char *mark, struct error *err)
 {
     unsigned kept = 0;
     *names = (struct h5_names){0};
     *group = H5I_INVALID_HID;
     if (!h5_is_object(file, name, H5O_TYPE_GROUP))
         return STATUS_OK;
-    enum status status = h5_open_group(group, file, name, path, err);
+    enum status status = h5_open_group(group, file, name, err);
     if (!status)
-        status = h5_list(names, *group, path, err);
+        status = h5_list(names, *group, err);
     for (unsigned i = 0; i < names->count && !status; i++) {
         char *member = names->name[i];
         bool own = false;
-        status = is_marked(&own, *group, member, type, mark, path, err);
+        status = is_marked(&own, *group, member, type, mark, err);
         names->name[i] = names->name[kept];
         names->name[kept] = member;
         kept += own;

@@ -49,62 +49,69 @@ bool h5_find_type(enum value_type *type, hid_t stored);
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The name of the file of any object, for messages; valid until it is closed. */
+const char *h5_path(hid_t object);
+/* h5_fail with that name. */
+enum status h5_failed(struct error *err, const char *call, const char *what, hid_t object);
+
+/* h5_damaged with its name and that of its file: "/features/rgb WHAT". */
+enum status h5_wrong(struct error *err, hid_t object, const char *what);
+
 /* Keeps HDF5 from registering its exit handler, which crashes if a file could not be finished (a
  * full disk). Call it before any other HDF5 function; every file must be closed before exit. */
 void h5_without_exit_handler(void);
 /* The version linked at run time. */
 void h5_version(unsigned version[3]);
 
-/* Creates (truncates) or opens a file; virtual: with virtual datasets, which need HDF5 1.10. */
-enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct error *err);
+/* Creates (truncates) or opens a file; shown: its name in messages. virtual: with virtual datasets, which
+ * need HDF5 1.10. */
+enum status h5_create_file(hid_t *file, const char *path, const char *shown, bool virtual,
+                           struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
 
 /* Flushes what HDF5 holds in memory. Only this and h5_finish_file report all write failures; other
  * functions may miss them (h5_driver.h). */
-enum status h5_flush_file(hid_t file, const char *path, struct error *err);
+enum status h5_flush_file(hid_t file, struct error *err);
 
 /* STATUS_FAILED: a read of an open file has failed. HDF5 functions, and so their callers, may
  * mistake that for absence: call this before using such a result. */
 enum status h5_check_reads(struct error *err);
 
 /* Completes and closes a new file, unless h5_check_reads fails; closes it also on failure. */
-enum status h5_finish_file(hid_t *file, const char *path, struct error *err);
+enum status h5_finish_file(hid_t *file, struct error *err);
 
 /* Closes a file whose content is no longer needed, without further writes. */
 void h5_discard_file(hid_t *file);
 
-/* --- writing; the messages name the file's `path` -------------------------------------------- */
+/* --- writing --------------------------------------------------------------------------------- */
 
-enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                            struct error *err);
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, struct error *err);
 /* The same, or opens the existing one. */
-enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                          struct error *err);
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, struct error *err);
 
 /* A dataset of `rank` dimensions, contiguous, its space allocated at once and not filled. */
 enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                              int rank, const hsize_t *dimensions, const char *path,
-                              struct error *err);
+                              int rank, const hsize_t *dimensions, struct error *err);
 
 /* The same with the scale axis[a] on each dimension a, creating missing scales. */
 enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
                                 enum value_type type, int rank, const hsize_t *dimensions,
-                                const char *const *axis, const char *path, struct error *err);
+                                const char *const *axis, struct error *err);
 /* The same with all its values. */
 enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type,
                           int rank, const hsize_t *dimensions, const char *const *axis,
-                          const void *values, const char *path, struct error *err);
+                          const void *values, struct error *err);
 
 /* A dataset of rows in chunks of `chunk_rows`, deflated by H5_DEFLATE_LEVEL, optionally shuffled;
  * every chunk must be written. */
 #define H5_DEFLATE_LEVEL 1
 enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                               const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
-                              const char *path, struct error *err);
+                              struct error *err);
 
 /* A column of texts of that size: contiguous, or deflated in chunks if most of it would be padding. */
 enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
-                            const struct text_size *size, const char *path, struct error *err);
+                            const struct text_size *size, struct error *err);
 /* The width of such a dataset's texts in bytes. */
 size_t h5_text_width(hid_t dataset);
 
@@ -114,16 +121,15 @@ bool h5_is_compressed(hid_t dataset);
 /* Writes or reads elements [first, first + count) along the first axis and all along the others.
  * count 0 does nothing. */
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
-                          const void *data, const char *path, struct error *err);
+                          const void *data, struct error *err);
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
-                         void *data, const char *path, struct error *err);
+                         void *data, struct error *err);
 
 /* Closes a written dataset; its last part may be written only now. */
-enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);
+enum status h5_finish_dataset(hid_t *dataset, struct error *err);
 
 /* Text `row` of a column, as a new UTF-8 string. */
-enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
-                         struct error *err);
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, struct error *err);
 /* Row `row` of a column to be written, of *bytes bytes, valid until the next call; NULL: it cannot be read, see
  * errno. */
 typedef const void *h5_row(void *context, uint64_t row, size_t *bytes);
@@ -134,16 +140,15 @@ enum status h5_row_failed(struct error *err);
  * measured. */
 enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
                           uint64_t rows, const struct text_size *size, const char *axis,
-                          h5_row *row, void *context, const char *path, struct error *err);
+                          h5_row *row, void *context, struct error *err);
 /* The same with the texts of an array; NULL: all are "". */
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
-                         uint64_t count, const char *axis, const char *path, struct error *err);
+                         uint64_t count, const char *axis, struct error *err);
 
 /* Scalar attributes. A text may be of any length. */
-enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
-                        struct error *err);
+enum status h5_put_text(hid_t object, const char *name, const char *text, struct error *err);
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
-                          const char *path, struct error *err);
+                          struct error *err);
 
 /* Attributes of an object, each with its place in a struct. */
 struct attribute {
@@ -154,17 +159,16 @@ struct attribute {
     double least, most;   /* least < most: other numbers are damage */
 };
 enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
-                              const void *from, const char *path, struct error *err);
+                              const void *from, struct error *err);
 /* Texts are UTF-8; the caller owns allocated ones even after a failure. */
 enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
-                              unsigned count, const char *path, struct error *err);
+                              unsigned count, struct error *err);
 
 /* A dimension scale without values (netCDF's convention) at the root of the file, unless it is
  * there already. */
-enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
-                            struct error *err);
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, struct error *err);
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
-                            const char *path, struct error *err);
+                            struct error *err);
 
 /* --- virtual datasets ------------------------------------------------------------------------ */
 
@@ -178,7 +182,7 @@ void h5_set_virtual(const struct h5_virtual *reader);
 /* Whether a dataset opened by h5_open_dataset shows rows of other files. */
 bool h5_is_virtual(hid_t dataset);
 /* Like raw_open, but also accepts these. */
-enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err);
+enum status h5_open_raw(struct raw **out, hid_t dataset, struct error *err);
 
 /* --- reading what others may have written ---------------------------------------------------- */
 
@@ -186,14 +190,12 @@ enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struc
  * count as missing, as do unreadable objects (h5_check_reads). */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
-enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
-                          struct error *err);
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, struct error *err);
 
 /* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file (or its parts, parts.h)
- * and that the file is large enough for it. `where` is the dataset's path for messages. */
+ * and that the file is large enough for it. */
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                            int rank, hsize_t *dimensions, const char *where, const char *path,
-                            struct error *err);
+                            int rank, hsize_t *dimensions, struct error *err);
 
 /* The problem with the storage of a dataset's `bytes` bytes, or NULL: its data must lie in this
  * file or its parts, which must be large enough. */
@@ -207,11 +209,11 @@ bool h5_get_real(hid_t object, const char *name, double *value);
 /* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST
  * bytes. *text is NULL if the attribute is missing and not `required`. */
 enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
-                        const char *path, struct error *err);
+                        struct error *err);
 
 /* A required one, which must be UTF-8 and fit into `size` bytes. */
 enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
-                              const char *path, struct error *err);
+                              struct error *err);
 
 /* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
  * 65,536. Free with h5_free_names. */
@@ -219,14 +221,13 @@ struct h5_names {
     char **name;
     unsigned count;
 };
-enum status h5_list(struct h5_names *names, hid_t group, const char *path, struct error *err);
+enum status h5_list(struct h5_names *names, hid_t group, struct error *err);
 /* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
  * type with the attribute `mark`. If the file has no such group, *group is invalid and the list is empty. */
 enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
-                        H5O_type_t type, const char *mark, const char *path, struct error *err);
+                        H5O_type_t type, const char *mark, struct error *err);
 /* All attributes of an object. */
-enum status h5_list_attributes(struct h5_names *names, hid_t object, const char *path,
-                               struct error *err);
+enum status h5_list_attributes(struct h5_names *names, hid_t object, struct error *err);
 void h5_free_names(struct h5_names *names);
 
 #endif

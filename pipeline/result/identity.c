@@ -16,10 +16,10 @@
 /* A row of the longest feature has 16 MiB. */
 #define MOST_ROW_BYTES (16u << 20)
 
-void serial_init(struct serial *serial, struct axes *axes, const char *path,
+void serial_init(struct serial *serial, struct axes *axes,
                  bool (*counts)(const struct defined *defined, const char *attribute))
 {
-    *serial = (struct serial){.axes = axes, .path = path, .counts = counts};
+    *serial = (struct serial){.axes = axes, .counts = counts};
     sha256_init(&serial->sha);
 }
 
@@ -36,7 +36,7 @@ static enum status refuse(const struct serial *serial, struct error *err, const 
 {
     char shown[256];
     return error_set(err, STATUS_FAILED, "%s has contents that cannot be digested: %s %s",
-                     path_for_message(shown, sizeof shown, serial->path), name, why);
+                     path_for_message(shown, sizeof shown, h5_path(serial->axes->file)), name, why);
 }
 
 static void add_line(struct serial *serial, const char *format, ...)
@@ -72,7 +72,7 @@ static enum status add_text(struct serial *serial, hid_t object, const char *nam
                             struct error *err)
 {
     char *text;
-    if (h5_get_text(&text, object, name, true, serial->path, err))
+    if (h5_get_text(&text, object, name, true, err))
         return STATUS_FAILED;
     *length = strlen(text);
     add_line(serial, "attribute %s text scalar\n", name);
@@ -92,7 +92,7 @@ static enum status add_number(struct serial *serial, hid_t attribute, const char
     H5_SCOPED hid_t memory = h5_type(found);
     const bool read = H5Aread(attribute, memory, value) >= 0;
     if (!read)
-        return h5_fail(err, "H5Aread", "read", serial->path);
+        return h5_failed(err, "H5Aread", "read", attribute);
     add_line(serial, "attribute %s %s scalar\n", name, value_name(found));
     sha256_update(&serial->sha, value, value_size(found));
     return STATUS_OK;
@@ -103,7 +103,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
 {
     H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0)
-        return h5_fail(err, "H5Aopen", "read", serial->path);
+        return h5_failed(err, "H5Aopen", "read", object);
     H5_SCOPED hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     const bool text = H5Tget_class(type) == H5T_STRING, variable = H5Tis_variable_str(type) > 0;
     bool usual =
@@ -124,7 +124,7 @@ static enum status add_attributes(struct serial *serial, hid_t object,
                                   const struct defined *defined, struct error *err)
 {
     struct h5_names names;
-    enum status status = h5_list_attributes(&names, object, serial->path, err);
+    enum status status = h5_list_attributes(&names, object, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (serial->counts(defined, names.name[i]))
             status = add_attribute(serial, object, names.name[i], err);
@@ -242,17 +242,16 @@ static bool object_counts(const char *name)
 }
 
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
-                                const char *name, struct axes *axes, const char *path,
-                                struct error *err)
+                                const char *name, struct axes *axes, struct error *err)
 {
     struct serial serial;
     struct pieces own = {0}, *of = pieces ? pieces : &own;
     char hex[65];
-    serial_init(&serial, axes, path, counts);
+    serial_init(&serial, axes, counts);
     enum status status = serial_add(&serial, dataset, name, defined_find(name), err);
     if (status == STATUS_OK && !of->known)
         status = pieces && h5_is_virtual(dataset) ? parts_digest(of, dataset, err)
-                                                  : pieces_digest(of, dataset, path, err);
+                                                  : pieces_digest(of, dataset, err);
     if (status == STATUS_OK) {
         of->known = true;
         sha256_update(&serial.sha, of->digest, of->count * PIECE_DIGEST);
@@ -284,28 +283,28 @@ static enum status add_own(void *context, hid_t object, const char *name,
                                              : STATUS_OK;
     if (!count && !whole->root)
         return STATUS_OK;
-    const enum status status = whole->root ? whole->root(whole->context, root, object, name, err)
-                                           : identity_of_dataset(root, NULL, object, name,
-                                                                 serial->axes, serial->path, err);
+    const enum status status =
+        whole->root ? whole->root(whole->context, root, object, name, err)
+                    : identity_of_dataset(root, NULL, object, name, serial->axes, err);
     if (status == STATUS_OK && count)
         sha256_update(&serial->sha, root, strlen(root));
     return status;
 }
 
-enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
-                             identity_root *root, void *context, struct error *err)
+enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, identity_root *root,
+                             void *context, struct error *err)
 {
     struct whole whole = {.root = root, .context = context};
     const struct defined_visitor visitor = {add_own, NULL, &whole};
-    serial_init(&whole.serial, axes, path, counts);
-    enum status status = defined_walk(file, "/", path, &visitor, err);
+    serial_init(&whole.serial, axes, counts);
+    enum status status = defined_walk(file, "/", &visitor, err);
     serial_finish(hex, &whole.serial);
     return status;
 }
 
 enum status result_identity(struct result *result, char hex[65], struct error *err)
 {
-    return identity_of_file(hex, result->file, result->axes, result->path, NULL, NULL, err);
+    return identity_of_file(hex, result->file, result->axes, NULL, NULL, err);
 }
 
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
@@ -313,6 +312,5 @@ enum status result_feature_identity(struct result *result, const struct result_f
 {
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);
-    return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, result->axes,
-                               result->path, err);
+    return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, result->axes, err);
 }

@@ -33,11 +33,10 @@ enum status result_feature_identity(struct result *result, const struct result_f
 struct serial {
     struct sha256 sha;
     struct axes *axes;
-    const char *path; /* of the file, for messages */
     bool (*counts)(const struct defined *defined, const char *attribute);
     bool exact; /* refuses objects whose form differs from clpipe's, even with equal content */
 };
-void serial_init(struct serial *serial, struct axes *axes, const char *path,
+void serial_init(struct serial *serial, struct axes *axes,
                  bool (*counts)(const struct defined *defined, const char *attribute));
 enum status serial_add(struct serial *serial, hid_t object, const char *name,
                        const struct defined *defined, struct error *err);
@@ -47,14 +46,13 @@ void serial_finish(char hex[65], const struct serial *serial);
  * computes unknown pieces, for rows in parts from the parts' checksums. Clear *pieces even after a
  * failure, when it may have those that could be read. */
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
-                                const char *name, struct axes *axes, const char *path,
-                                struct error *err);
+                                const char *name, struct axes *axes, struct error *err);
 
 /* Identity of a file. `root` provides the root of each dataset except those of /runs, even of those that
  * do not count; NULL: they are computed. */
 typedef enum status identity_root(void *context, char root[65], hid_t dataset, const char *name,
                                   struct error *err);
-enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
-                             identity_root *root, void *context, struct error *err);
+enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, identity_root *root,
+                             void *context, struct error *err);
 
 #endif

@@ -51,7 +51,7 @@ enum status imported_check(struct result *result, const char *name, bool replace
 /* Reads all rows and writes them to `dataset` or, if `equal` is not NULL, compares them with its rows up to
  * the first difference. */
 static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_feature *feature,
-                              const char *path, struct error *err)
+                              struct error *err)
 {
     const struct matrix_source *rows = feature->rows;
     const uint64_t step = min_u64(feature->rows_at_once, rows->rows);
@@ -64,9 +64,8 @@ static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_
         if (status == STATUS_OK)
             status = matrix_read(rows, first, count, block, err);
         if (status == STATUS_OK)
-            status = equal
-                         ? h5_read_rows(dataset, VALUE_F32, first, count, block + values, path, err)
-                         : h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+            status = equal ? h5_read_rows(dataset, VALUE_F32, first, count, block + values, err)
+                           : h5_write_rows(dataset, VALUE_F32, first, count, block, err);
         if (equal)
             *equal =
                 status == STATUS_OK &&
@@ -82,23 +81,22 @@ enum status imported_equal(bool *equal, struct result *result,
     const struct result_feature *old = result_feature_find(result, feature->name);
     *equal = old && result_feature_imported(old) && old->dimension == feature->rows->dimension &&
              strcmp(old->imported_from, feature->from) == 0;
-    return *equal ? visit_rows(equal, result_feature_dataset(old), feature, result->path, err)
-                  : STATUS_OK;
+    return *equal ? visit_rows(equal, result_feature_dataset(old), feature, err) : STATUS_OK;
 }
 
 static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,
-                                  const char *path, struct error *err)
+                                  struct error *err)
 {
     const struct result_feature about = {
         .spec = FEATURE_IMPORTED, .kind = FEATURE_IMPORTED, .decode_scale = 1};
     char digest[65];
     return feature->digest(feature->context, digest, err) ||
                    h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS,
-                                     &about, path, err) ||
-                   h5_put_text(dataset, "imported_from", feature->from, path, err) ||
-                   h5_put_text(dataset, "imported_digest", digest, path, err) ||
+                                     &about, err) ||
+                   h5_put_text(dataset, "imported_from", feature->from, err) ||
+                   h5_put_text(dataset, "imported_digest", digest, err) ||
                    h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1,
-                                     &about, path, err)
+                                     &about, err)
                ? STATUS_FAILED
                : STATUS_OK;
 }
@@ -108,7 +106,7 @@ struct importing {
     const struct imported_feature *feature;
 };
 
-static enum status write_feature(void *context, hid_t file, const char *path, struct error *err)
+static enum status write_feature(void *context, hid_t file, struct error *err)
 {
     const struct imported_feature *feature = ((const struct importing *)context)->feature;
     char axis[AXIS_NAME_MAX];
@@ -117,14 +115,14 @@ static enum status write_feature(void *context, hid_t file, const char *path, st
     H5_SCOPED hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
     axis_name(axis, "feature", feature->name);
     if (group < 0)
-        return h5_fail(err, "H5Gopen2", "write", path);
-    enum status status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2,
-                                             size, axes, path, err);
+        return h5_failed(err, "H5Gopen2", "write", file);
+    enum status status =
+        h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes, err);
     if (status == STATUS_OK)
-        status = visit_rows(NULL, dataset, feature, path, err);
+        status = visit_rows(NULL, dataset, feature, err);
     if (status == STATUS_OK)
-        status = put_attributes(dataset, feature, path, err);
-    return status ? status : h5_finish_dataset(&dataset, path, err);
+        status = put_attributes(dataset, feature, err);
+    return status ? status : h5_finish_dataset(&dataset, err);
 }
 
 /* Whether the object is the old feature, or was made from its rows. */

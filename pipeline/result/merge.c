@@ -82,7 +82,7 @@ static enum status open_part(struct merge_part *part, struct error *err)
         part->file = NULL;
         return status;
     }
-    file_input_init(&part->rows, part->file, file, input->path, input->sources, &m->parts.features,
+    file_input_init(&part->rows, part->file, file, input->sources, &m->parts.features,
                     part->source_now, input->thumbnail_size);
     m->open++;
     return STATUS_OK;

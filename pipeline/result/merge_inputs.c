@@ -122,9 +122,9 @@ static enum status look_at_thumbnails(struct merge_input *input, struct result *
           ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
     uint64_t end = 0;
     input->part.thumbnail_bytes = length_of(data);
-    enum status status = input->part.rows > 0 ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1,
-                                                             1, &end, result->path, err)
-                                              : STATUS_OK;
+    enum status status = input->part.rows > 0
+                             ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1, 1, &end, err)
+                             : STATUS_OK;
     if (status == STATUS_OK && end != input->part.thumbnail_bytes)
         status = h5_damaged(
             err, result->path, "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
@@ -397,7 +397,7 @@ static bool find_object(char *name, size_t size, hid_t file)
         struct h5_names names;
         hid_t group;
         found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type,
-                            objects[i].mark, "", NULL) == STATUS_OK &&
+                            objects[i].mark, NULL) == STATUS_OK &&
                 names.count > 0;
         if (found)
             snprintf(name, size, "%s/%s", objects[i].group, names.name[0]);

@@ -5,18 +5,15 @@
 #include <string.h>
 
 enum status sources_write(hid_t file, hid_t images, const char *const *sources,
-                          const char *const *directories, unsigned count, const char *path,
-                          struct error *err)
+                          const char *const *directories, unsigned count, struct error *err)
 {
     const enum status status =
-        h5_put_texts(file, images, "sources", sources, count, SOURCE_AXIS, path, err);
+        h5_put_texts(file, images, "sources", sources, count, SOURCE_AXIS, err);
     return status ? status
-                  : h5_put_texts(file, images, DIRECTORIES, directories, count, SOURCE_AXIS, path,
-                                 err);
+                  : h5_put_texts(file, images, DIRECTORIES, directories, count, SOURCE_AXIS, err);
 }
 
-static enum status write_source(hid_t file, hid_t images, const char *source, const char *path,
-                                struct error *err)
+static enum status write_source(hid_t file, hid_t images, const char *source, struct error *err)
 {
     const size_t size = 4 * strlen(source) + 1;
     char *text = malloc(size), *directory = path_working_directory();
@@ -24,7 +21,7 @@ static enum status write_source(hid_t file, hid_t images, const char *source, co
     if (text)
         path_to_utf8(text, size, source, strlen(source));
     const enum status status = text && directory
-                                   ? sources_write(file, images, sources, directories, 1, path, err)
+                                   ? sources_write(file, images, sources, directories, 1, err)
                                    : error_memory(err, size, "a source");
     free(directory);
     free(text);
@@ -61,16 +58,15 @@ static const void *source_of_row(void *context, uint64_t row, size_t *bytes)
     return &source;
 }
 
-enum status names_write(hid_t file, const struct result_names *names, const char *path,
-                        struct error *err)
+enum status names_write(hid_t file, const struct result_names *names, struct error *err)
 {
     struct naming naming = {.names = names};
     H5_SCOPED hid_t images = H5I_INVALID_HID;
-    const bool failed = h5_create_group(&images, file, image_table.group, path, err) ||
+    const bool failed = h5_create_group(&images, file, image_table.group, err) ||
                         h5_put_column(file, images, "path", VALUE_TEXT, names->count, NULL,
-                                      image_table.axis, path_of_row, &naming, path, err) ||
+                                      image_table.axis, path_of_row, &naming, err) ||
                         h5_put_column(file, images, "source", VALUE_U16, names->count, NULL,
-                                      image_table.axis, source_of_row, NULL, path, err);
+                                      image_table.axis, source_of_row, NULL, err);
     free(naming.text);
-    return failed ? STATUS_FAILED : write_source(file, images, names->source, path, err);
+    return failed ? STATUS_FAILED : write_source(file, images, names->source, err);
 }

@@ -51,8 +51,8 @@ static enum status add_members(struct objects *out, struct result *result, enum 
 {
     struct h5_names names;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status = h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP,
-                                     mark, result->path, err);
+    enum status status =
+        h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP, mark, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         const char *name = names.name[i];
         if (schema_name_valid(name))

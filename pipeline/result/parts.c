@@ -140,7 +140,7 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
 {
     struct rows *rows;
     uint64_t first = 0, first_byte = 0;
-    enum status status = rows_open(&rows, file, &parts_table, parts->path, err);
+    enum status status = rows_open(&rows, file, &parts_table, err);
     if (status)
         return status;
     const uint64_t count = rows_count(rows);
@@ -162,14 +162,13 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
     return status;
 }
 
-enum status parts_write(hid_t file, const struct part *part, unsigned count, const char *path,
-                        struct error *err)
+enum status parts_write(hid_t file, const struct part *part, unsigned count, struct error *err)
 {
     const hsize_t size = count;
     const char *const axis = PARTS_AXIS, **text = malloc(count * sizeof *text);
     uint64_t *number = malloc(count * sizeof *number);
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status = text && number ? h5_create_group(&group, file, PARTS_GROUP, path, err)
+    enum status status = text && number ? h5_create_group(&group, file, PARTS_GROUP, err)
                                         : error_memory(err, count * sizeof *number, "the parts");
     for (unsigned c = 0; c < parts_table.count && !status; c++) {
         const struct column *column = &parts_table.column[c];
@@ -177,9 +176,9 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, con
         for (unsigned i = 0; i < count; i++)
             memcpy(is_text ? (void *)&text[i] : &number[i], (const char *)&part[i] + column->offset,
                    sizeof *number);
-        status = is_text ? h5_put_texts(file, group, column->name, text, count, axis, path, err)
+        status = is_text ? h5_put_texts(file, group, column->name, text, count, axis, err)
                          : h5_put_values(file, group, column->name, column->type, 1, &size, &axis,
-                                         number, path, err);
+                                         number, err);
     }
     free(text);
     free(number);
@@ -509,8 +508,7 @@ static bool put_fill_value(hid_t list, hid_t type)
 
 enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
                                  enum value_type type, int rank, uint64_t columns,
-                                 const struct part *part, unsigned count, const char *path,
-                                 struct error *err)
+                                 const struct part *part, unsigned count, struct error *err)
 {
     hsize_t start[2] = {0, 0}, size[2] = {0, columns};
     for (unsigned i = 0; i < count; i++)
@@ -531,5 +529,5 @@ enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
     *dataset = ok ? H5Dcreate2(parent, strrchr(name, '/') + 1, stored, space, H5P_DEFAULT, list,
                                H5P_DEFAULT)
                   : H5I_INVALID_HID;
-    return *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    return *dataset > 0 ? STATUS_OK : h5_failed(err, "H5Dcreate2", "write", parent);
 }

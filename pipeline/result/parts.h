@@ -59,14 +59,12 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
 bool parts_identity(char identity[65], hid_t file);
 
 /* Writes the manifest. */
-enum status parts_write(hid_t file, const struct part *part, unsigned count, const char *path,
-                        struct error *err);
+enum status parts_write(hid_t file, const struct part *part, unsigned count, struct error *err);
 
 /* Creates a dataset of this type and one or more columns that concatenates the rows of the datasets of that
  * absolute name in the parts. Unwritten and lost values are NaN, or the largest integer. */
 enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
                                  enum value_type type, int rank, uint64_t columns,
-                                 const struct part *part, unsigned count, const char *path,
-                                 struct error *err);
+                                 const struct part *part, unsigned count, struct error *err);
 
 #endif

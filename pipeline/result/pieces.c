@@ -95,7 +95,7 @@ static enum status digest_raw(struct pieces *pieces, const struct raw *raw, stru
     return p.error.status;
 }
 
-enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path, struct error *err)
+enum status pieces_digest(struct pieces *pieces, hid_t dataset, struct error *err)
 {
     struct raw *raw = NULL;
     H5_SCOPED hid_t space = H5Dget_space(dataset);
@@ -103,7 +103,7 @@ enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path
     *pieces = (struct pieces){.piece_rows = 1};
     if (empty)
         return STATUS_OK;
-    enum status status = h5_open_raw(&raw, dataset, path, err);
+    enum status status = h5_open_raw(&raw, dataset, err);
     if (status == STATUS_OK) {
         pieces->rows = raw->rows;
         status = digest_raw(pieces, raw, err);

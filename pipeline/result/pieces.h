@@ -21,8 +21,7 @@ struct pieces {
 /* Data written through HDF5 must have been flushed. STATUS_FAILED: it cannot be read. If chunks are
  * damaged, *pieces has the digests of the readable pieces and zeros for the others, and must be
  * cleared. */
-enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path,
-                          struct error *err);
+enum status pieces_digest(struct pieces *pieces, hid_t dataset, struct error *err);
 void pieces_clear(struct pieces *pieces);
 
 /* The rows of piece `i`. */

@@ -192,7 +192,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
         error_memory(err, rows_count(result->images), "a mark for each row");
         goto out;
     }
-    if ((status = foreign_check(result->file, result->path, err)) ||
+    if ((status = foreign_check(result->file, err)) ||
         (status = signature_parts_of(&r->parts, result, err)))
         goto out;
     read_codebooks(r, &verify);

@@ -136,7 +136,7 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
 
 /* Sets an attribute from the value of `key` in a spec, if there is one. */
 static enum status put_spec_part(hid_t dataset, const char *name, const char *spec, const char *key,
-                                 const char *path, struct error *err)
+                                 struct error *err)
 {
     char text[80];
     const char *at = strstr(spec, key);
@@ -144,25 +144,23 @@ static enum status put_spec_part(hid_t dataset, const char *name, const char *sp
         return STATUS_OK;
     at += strlen(key);
     snprintf(text, sizeof text, "%.*s", (int)strcspn(at, ","), at);
-    return h5_put_text(dataset, name, text, path, err);
+    return h5_put_text(dataset, name, text, err);
 }
 
 enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
-                                          const char *path, struct error *err)
+                                          struct error *err)
 {
     const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
-    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, path,
-                          err))
+    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, err))
         return STATUS_FAILED;
-    if (feature->store == STORE_UINT8 &&
-        (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
-         h5_put_number(dataset, "scale", VALUE_U32, &scale, path, err)))
+    if (feature->store == STORE_UINT8 && (h5_put_number(dataset, "zero", VALUE_U32, &zero, err) ||
+                                          h5_put_number(dataset, "scale", VALUE_U32, &scale, err)))
         return STATUS_FAILED;
-    if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", path, err) ||
-        put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", path, err))
+    if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", err) ||
+        put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", err))
         return STATUS_FAILED;
     return h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1, feature,
-                             path, err);
+                             err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -181,8 +179,7 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return h5_damaged(err, result->path, "/%s is not a group of the file itself", name);
-    enum status status =
-        h5_list_own(&names, &group, result->file, name, type, mark, result->path, err);
+    enum status status = h5_list_own(&names, &group, result->file, name, type, mark, err);
     void *members = calloc(names.count ? names.count : 1, size);
     if (!status && !members)
         status = error_memory(err, names.count * size, name);
@@ -199,8 +196,7 @@ static enum status open_share(struct result *result, struct error *err)
     struct list_share *share = &result->share;
     if (H5Aexists(result->file, "shard_count") <= 0)
         return STATUS_OK;
-    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute),
-                          result->path, err))
+    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute), err))
         return STATUS_FAILED;
     return share->index < share->count && share->first <= share->last &&
                    share->last <= share->list_count
@@ -228,9 +224,8 @@ static enum status open_root(struct result *result, struct error *err)
                          shown, (long long)format, SCHEMA_FORMAT);
     if (!(result->axes = malloc(sizeof *result->axes)))
         return error_memory(err, sizeof *result->axes, "a result");
-    axes_init(result->axes, result->file, result->path);
-    if (h5_get_attributes(result, result->file, root_attribute, COUNT(root_attribute), result->path,
-                          err))
+    axes_init(result->axes, result->file);
+    if (h5_get_attributes(result, result->file, root_attribute, COUNT(root_attribute), err))
         return STATUS_FAILED;
     return open_share(result, err);
 }
@@ -239,10 +234,7 @@ static enum status open_root(struct result *result, struct error *err)
 static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, struct result *result,
                                 const char *name, struct error *err)
 {
-    char where[64];
-    snprintf(where, sizeof where, "/images/%s", name);
-    if (h5_open_dataset(dataset, result->file, where + 1, VALUE_TEXT, 1, count, where, result->path,
-                        err))
+    if (h5_open_dataset(dataset, result->file, name, VALUE_TEXT, 1, count, err))
         return STATUS_FAILED;
     if (*count > UINT16_MAX + 1 || h5_text_width(*dataset) > MOST_SOURCE_BYTES)
         return h5_damaged(err, result->path,
@@ -251,7 +243,7 @@ static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, str
     if (!*out)
         return error_memory(err, *count * sizeof **out, "sources");
     for (uint64_t i = 0; i < *count; i++)
-        if (h5_read_text(&(*out)[i], *dataset, i, result->path, err))
+        if (h5_read_text(&(*out)[i], *dataset, i, err))
             return STATUS_FAILED;
     return STATUS_OK;
 }
@@ -260,10 +252,11 @@ static enum status open_sources(struct result *result, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count, places;
-    enum status status =
-        read_sources(&result->sources, &result->sources_dataset, &count, result, "sources", err);
+    enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
+                                      "/images/sources", err);
     if (!status)
-        status = read_sources(&result->directories, &dataset, &places, result, DIRECTORIES, err);
+        status = read_sources(&result->directories, &dataset, &places, result,
+                              "/images/" DIRECTORIES, err);
     if (status)
         return status;
     if (places != count)
@@ -282,7 +275,7 @@ static enum status open_thumbnails(struct result *result, struct error *err)
 {
     int64_t size = 0;
     if (blob_reader_open(&result->thumbnails, result->file, THUMBNAIL_GROUP,
-                         rows_count(result->images), RECORDS_MOST_THUMBNAIL, result->path, err))
+                         rows_count(result->images), RECORDS_MOST_THUMBNAIL, err))
         return STATUS_FAILED;
     if (!result->thumbnails)
         return STATUS_OK;
@@ -300,12 +293,11 @@ static enum status read_feature_attributes(struct result_feature *feature, struc
     H5_SCOPED hid_t plain = H5Dopen2(group, feature->name, H5P_DEFAULT);
     if (plain < 0)
         return h5_fail(err, "H5Dopen2", "read", result->path);
-    if (h5_get_attributes(feature, plain, result_feature_attribute, RESULT_FEATURE_TEXTS + 1,
-                          result->path, err))
+    if (h5_get_attributes(feature, plain, result_feature_attribute, RESULT_FEATURE_TEXTS + 1, err))
         return STATUS_FAILED;
     return result_feature_imported(feature)
                ? h5_get_short_text(feature->imported_from, sizeof feature->imported_from, plain,
-                                   "imported_from", result->path, err)
+                                   "imported_from", err)
                : STATUS_OK;
 }
 
@@ -316,8 +308,6 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
-    char where[FEATURE_NAME_MAX + 16];
-    snprintf(where, sizeof where, "/features/%s", name);
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
     /* The type follows from the normalisation. */
@@ -329,34 +319,33 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
     hsize_t size[2];
     if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,
-                        result_feature_type(feature), 2, size, where, result->path, err))
+                        result_feature_type(feature), 2, size, err))
         return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
-        return h5_damaged(err, result->path, "%s has a different number of rows than /images",
-                          where);
+        return h5_wrong(err, result->features[result->feature_count - 1].dataset,
+                        "has a different number of rows than /images");
     if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
-        return h5_damaged(err, result->path, "%s has an impossible dimension", where);
+        return h5_wrong(err, result->features[result->feature_count - 1].dataset,
+                        "has an impossible dimension");
     feature->rows = size[0];
     feature->dimension = (uint32_t)size[1];
     return STATUS_OK;
 }
 
-static enum status read_clustering_attributes(struct result *result, struct result_clusters *c,
-                                              hid_t group, struct error *err)
+static enum status read_clustering_attributes(struct result_clusters *c, hid_t group,
+                                              struct error *err)
 {
     struct result_origin *origin = &c->origin;
-    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), result->path,
-                          err) ||
-        h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES,
-                          result->path, err))
+    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), err) ||
+        h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, err))
         return STATUS_FAILED;
     /* Complete, or as if there were none. */
     if (!*origin->sample || origin->bytes == 0)
         *origin = (struct result_origin){0};
     c->has_agreement = H5Aexists(group, "folders") > 0;
     return c->has_agreement ? h5_get_attributes(&c->agreement, group, result_agreement_attribute,
-                                                RESULT_AGREEMENT_ATTRIBUTES, result->path, err)
+                                                RESULT_AGREEMENT_ATTRIBUTES, err)
                             : STATUS_OK;
 }
 
@@ -383,10 +372,8 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
         hsize_t ignored[2];
         if (!cluster_part_dimensions(ignored, p, &some))
             continue;
-        char where[FEATURE_NAME_MAX + 48];
-        snprintf(where, sizeof where, "/clusters/%s/%s", c->name, kind->name);
         if (h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank, size[p],
-                            where, result->path, err))
+                            err))
             return STATUS_FAILED;
     }
     if (size[PART_CENTROIDS][1] < 1 || size[PART_CENTROIDS][1] > UINT32_MAX || c->k < 1)
@@ -421,10 +408,10 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
     H5_SCOPED hid_t member = H5I_INVALID_HID;
-    if (h5_open_group(&member, group, name, result->path, err))
+    if (h5_open_group(&member, group, name, err))
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
-    if (read_clustering_attributes(result, &entry->clusters, member, err) == STATUS_OK)
+    if (read_clustering_attributes(&entry->clusters, member, err) == STATUS_OK)
         status = open_parts(result, entry, member, err);
     return status;
 }
@@ -439,8 +426,8 @@ static enum status open_run(struct result *result, hid_t group, const char *name
 
 static enum status open_images(struct result *result, struct error *err)
 {
-    if (rows_open(&result->images, result->file, &image_table, result->path, err) ||
-        rows_open(&result->failures, result->file, &failure_table, result->path, err) ||
+    if (rows_open(&result->images, result->file, &image_table, err) ||
+        rows_open(&result->failures, result->file, &failure_table, err) ||
         open_sources(result, err) || open_thumbnails(result, err) ||
         open_members(result, "features", H5O_TYPE_DATASET, "spec", &result->features,
                      sizeof *result->features, open_feature, err))
@@ -455,9 +442,9 @@ static enum status open_runs(struct result *result, struct error *err)
                                       sizeof *result->runs, open_run, err);
     if (status || !h5_is_object(result->file, "runs", H5O_TYPE_GROUP))
         return status;
-    status = h5_open_group(&runs, result->file, "runs", result->path, err);
+    status = h5_open_group(&runs, result->file, "runs", err);
     if (!status)
-        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS, false, result->path, err);
+        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS, false, err);
     if (result->run_count > 1)
         qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
     return status;
@@ -474,9 +461,8 @@ static enum status open_objects(struct result *result, struct error *err)
     result->named = images > 0 && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
                     H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
     result->has_images = images > 0 && !result->named;
-    if ((result->named &&
-         (rows_open(&result->images, result->file, &name_table, result->path, err) ||
-          open_sources(result, err))) ||
+    if ((result->named && (rows_open(&result->images, result->file, &name_table, err) ||
+                           open_sources(result, err))) ||
         (result->has_images && open_images(result, err)) ||
         open_members(result, "clusters", H5O_TYPE_GROUP, "feature", &result->clusters,
                      sizeof *result->clusters, open_clustering, err))
@@ -519,14 +505,13 @@ enum status result_open(struct result **out, const char *path, struct error *err
     return open_result(out, H5I_INVALID_HID, path, err);
 }
 
-enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
-                                   struct error *err)
+enum status result_open_unfinished(struct result **out, hid_t file, struct error *err)
 {
     *out = NULL;
-    if (h5_flush_file(file, path, err))
+    if (h5_flush_file(file, err))
         return STATUS_FAILED;
     H5Iinc_ref(file);
-    return open_result(out, file, path, err);
+    return open_result(out, file, h5_path(file), err);
 }
 
 enum status result_check_current(const struct result *result, struct error *err)
@@ -671,13 +656,11 @@ enum value_type result_feature_type(const struct result_feature *feature)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
-                                       uint64_t first, uint64_t count, uint32_t *rows,
-                                       struct error *err)
+enum status result_feature_read_counts(const struct result_feature *feature, uint64_t first,
+                                       uint64_t count, uint32_t *rows, struct error *err)
 {
     assert(!feature->is_float && first <= feature->rows && count <= feature->rows - first);
-    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows,
-                        result->path, err);
+    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows, err);
 }
 
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
@@ -709,7 +692,7 @@ enum status result_codes_read(struct result *result, uint64_t first, uint64_t co
     assert(result_has_codes(result) && first <= result_images(result) &&
            count <= result_images(result) - first);
     return h5_read_rows(rows_dataset(result->images, IMAGE_CODE), VALUE_U8, first, count, codes,
-                        result->path, err);
+                        err);
 }
 
 bool result_compressed(const struct result *result)
@@ -770,24 +753,23 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
 }
 
 /* Does nothing where `to` is NULL. */
-static enum status read_part(struct result *result, const struct result_clusters *clusters,
-                             enum cluster_part part, uint64_t first, uint64_t count, void *to,
-                             struct error *err)
+static enum status read_part(const struct result_clusters *clusters, enum cluster_part part,
+                             uint64_t first, uint64_t count, void *to, struct error *err)
 {
     return to ? h5_read_rows(result_cluster_entry(clusters)->part[part],
-                             cluster_part_kind[part].type, first, count, to, result->path, err)
+                             cluster_part_kind[part].type, first, count, to, err)
               : STATUS_OK;
 }
 
-enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
-                                 float *centroids, int32_t *labels, float *distances,
-                                 uint64_t *sizes, int64_t *nearest, struct error *err)
+enum status result_clusters_read(const struct result_clusters *clusters, float *centroids,
+                                 int32_t *labels, float *distances, uint64_t *sizes,
+                                 int64_t *nearest, struct error *err)
 {
-    if (result_clusters_read_rows(result, clusters, 0, clusters->rows, labels, distances, err) ||
-        read_part(result, clusters, PART_CENTROIDS, 0, clusters->k, centroids, err) ||
-        read_part(result, clusters, PART_SIZES, 0, clusters->k, sizes, err))
+    if (result_clusters_read_rows(clusters, 0, clusters->rows, labels, distances, err) ||
+        read_part(clusters, PART_CENTROIDS, 0, clusters->k, centroids, err) ||
+        read_part(clusters, PART_SIZES, 0, clusters->k, sizes, err))
         return STATUS_FAILED;
-    return read_part(result, clusters, PART_NEAREST, 0, clusters->k, nearest, err);
+    return read_part(clusters, PART_NEAREST, 0, clusters->k, nearest, err);
 }
 
 enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
@@ -808,7 +790,7 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
     else if (!(read = malloc(bytes)))
         status = error_memory(err, bytes, "clusters of a level");
     else
-        status = read_part(result, clusters, PART_PARENTS, 0, clusters->k, read, err);
+        status = read_part(clusters, PART_PARENTS, 0, clusters->k, read, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
         if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
             status = h5_damaged(err, result->path,
@@ -832,13 +814,13 @@ const struct result_clusters *result_clusters_below(const struct result *result,
     return NULL;
 }
 
-enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
-                                      uint64_t first, uint64_t count, int32_t *labels,
-                                      float *distances, struct error *err)
+enum status result_clusters_read_rows(const struct result_clusters *clusters, uint64_t first,
+                                      uint64_t count, int32_t *labels, float *distances,
+                                      struct error *err)
 {
-    if (read_part(result, clusters, PART_LABELS, first, count, labels, err))
+    if (read_part(clusters, PART_LABELS, first, count, labels, err))
         return STATUS_FAILED;
-    return read_part(result, clusters, PART_DISTANCES, first, count, distances, err);
+    return read_part(clusters, PART_DISTANCES, first, count, distances, err);
 }
 
 enum status result_projection_read(struct projection *out, struct result *result,
@@ -853,34 +835,29 @@ enum status result_projection_read(struct projection *out, struct result *result
         out->components = malloc((size_t)dimension * columns * sizeof *out->components);
     if (!out->mean || (clusters->components && !out->components))
         return error_memory(err, (size_t)dimension * columns * sizeof *out->mean, "a projection");
-    if (read_part(result, clusters, PART_MEAN, 0, columns, out->mean, err))
+    if (read_part(clusters, PART_MEAN, 0, columns, out->mean, err))
         return STATUS_FAILED;
-    return read_part(result, clusters, PART_COMPONENTS, 0, dimension, out->components, err);
+    return read_part(clusters, PART_COMPONENTS, 0, dimension, out->components, err);
 }
 
-static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,
-                                     const struct column *column, const char *name,
-                                     struct error *err)
+static enum status read_sweep_column(struct result_sweep *sweep, hid_t group,
+                                     const struct column *column, struct error *err)
 {
     const size_t size = value_size(column->type);
-    char where[2 * FEATURE_NAME_MAX + 32];
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t length;
-    snprintf(where, sizeof where, "/clusters/%s/sweep/%s", name, column->name);
-    if (h5_open_dataset(&dataset, group, column->name, column->type, 1, &length, where,
-                        result->path, err))
+    if (h5_open_dataset(&dataset, group, column->name, column->type, 1, &length, err))
         return STATUS_FAILED;
     if (!sweep->values && length <= MOST_SWEEP_VALUES)
         sweep->count = (uint32_t)length;
     if (length != sweep->count || length == 0)
-        return h5_damaged(err, result->path, "%s has an impossible size", where);
+        return h5_wrong(err, dataset, "has an impossible size");
     if (!sweep->values)
         sweep->values = calloc(length, sizeof *sweep->values);
     uint8_t *values = malloc(length * size);
-    enum status status =
-        sweep->values && values
-            ? h5_read_rows(dataset, column->type, 0, length, values, result->path, err)
-            : error_memory(err, length * sizeof *sweep->values, "the values of k");
+    enum status status = sweep->values && values
+                             ? h5_read_rows(dataset, column->type, 0, length, values, err)
+                             : error_memory(err, length * sizeof *sweep->values, "the values of k");
     for (uint32_t i = 0; i < sweep->count && !status; i++)
         memcpy((uint8_t *)&sweep->values[i] + column->offset, values + i * size, size);
     free(values);
@@ -898,14 +875,14 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
         return STATUS_OK;
     if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
         return h5_damaged(err, result->path, "/%s is not a group of the file itself", path);
-    if (h5_open_group(&group, result->file, path, result->path, err))
+    if (h5_open_group(&group, result->file, path, err))
         return STATUS_FAILED;
     out->has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
     const int columns = out->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
-    enum status status = h5_get_attributes(out, group, result_sweep_attribute,
-                                           RESULT_SWEEP_ATTRIBUTES, result->path, err);
+    enum status status =
+        h5_get_attributes(out, group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, err);
     for (int i = 0; i < columns && !status; i++)
-        status = read_sweep_column(out, result, group, &sweep_column[i], clusters->name, err);
+        status = read_sweep_column(out, group, &sweep_column[i], err);
     if (status)
         result_sweep_clear(out);
     return status;
@@ -924,11 +901,11 @@ enum status result_run_at(struct result *result, uint64_t i, struct store_run *r
     char name[32];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)result->runs[i]);
-    if (h5_open_group(&group, result->file, name, result->path, err))
+    if (h5_open_group(&group, result->file, name, err))
         return STATUS_FAILED;
     clear_run(result);
-    enum status status = h5_get_attributes(&result->run, group, run_attribute, COUNT(run_attribute),
-                                           result->path, err);
+    enum status status =
+        h5_get_attributes(&result->run, group, run_attribute, COUNT(run_attribute), err);
     *run = result->run;
     return status;
 }

@@ -89,9 +89,8 @@ const struct result_feature *result_feature_find(const struct result *result, co
 
 /* Reads rows [first, first + count) of a feature with stored uint32 counts, which float32
  * (feature_matrix.h) represents exactly only up to 2^24. */
-enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
-                                       uint64_t first, uint64_t count, uint32_t *rows,
-                                       struct error *err);
+enum status result_feature_read_counts(const struct result_feature *feature, uint64_t first,
+                                       uint64_t count, uint32_t *rows, struct error *err);
 
 /* Strings are valid until the next call. */
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
@@ -192,13 +191,13 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
 bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);
 /* Any output may be NULL: centroids k x dimension float32 row by row, labels rows int32, distances
  * rows float32, sizes k uint64, nearest k x 3 int64 (rows of images; -1 if there are fewer). */
-enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
-                                 float *centroids, int32_t *labels, float *distances,
-                                 uint64_t *sizes, int64_t *nearest, struct error *err);
+enum status result_clusters_read(const struct result_clusters *clusters, float *centroids,
+                                 int32_t *labels, float *distances, uint64_t *sizes,
+                                 int64_t *nearest, struct error *err);
 /* Reads labels and squared distances of `count` rows from `first` on; either may be NULL. */
-enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
-                                      uint64_t first, uint64_t count, int32_t *labels,
-                                      float *distances, struct error *err);
+enum status result_clusters_read_rows(const struct result_clusters *clusters, uint64_t first,
+                                      uint64_t count, int32_t *labels, float *distances,
+                                      struct error *err);
 
 /* For each of a level's k clusters, its parent in the next coarser level, *above; the caller frees the
  * array. STATUS_END: it is the coarsest level. */

@@ -24,9 +24,8 @@ _Static_assert(sizeof(hid_t) == sizeof(int64_t),
                "result.h keeps identifiers without HDF5's header");
 
 /* Opens a file that is still being written, with everything that it has so far; its images and features are
- * complete. `path` is for messages. Close the result before the file. */
-enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
-                                   struct error *err);
+ * complete. Close the result before the file. */
+enum status result_open_unfinished(struct result **out, hid_t file, struct error *err);
 
 static inline hid_t result_feature_dataset(const struct result_feature *feature)
 {
@@ -64,7 +63,7 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
 
 /* Writes these attributes. */
 enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
-                                          const char *path, struct error *err);
+                                          struct error *err);
 
 /* The stored type of a feature's values. */
 enum value_type result_feature_type(const struct result_feature *feature);

@@ -43,17 +43,16 @@ struct writing {
 };
 
 /* Writes a text of any bytes, usually UTF-8. */
-static enum status put_text(hid_t object, const char *name, const char *text, const char *path,
-                            struct error *err)
+static enum status put_text(hid_t object, const char *name, const char *text, struct error *err)
 {
     const size_t length = text ? strlen(text) : 0;
     if (utf8_valid(text ? text : "", length))
-        return h5_put_text(object, name, text ? text : "", path, err);
+        return h5_put_text(object, name, text ? text : "", err);
     char *copy = malloc(4 * length + 1);
     if (!copy)
         return error_memory(err, 4 * length + 1, "a text");
     path_to_utf8(copy, 4 * length + 1, text, length);
-    enum status status = h5_put_text(object, name, copy, path, err);
+    enum status status = h5_put_text(object, name, copy, err);
     free(copy);
     return status;
 }
@@ -115,8 +114,8 @@ static enum status complete_column(struct writing *w, struct move_column *column
     if (!referred)
         status = open_rows(w, &column->to, &column->tree, dataset, err);
     if (!status)
-        status = h5_attach_scale(w->file, dataset, 0, rows, w->path, err);
-    return status || !values ? status : h5_attach_scale(w->file, dataset, 1, values, w->path, err);
+        status = h5_attach_scale(w->file, dataset, 0, rows, err);
+    return status || !values ? status : h5_attach_scale(w->file, dataset, 1, values, err);
 }
 
 static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes)
@@ -134,7 +133,7 @@ static enum status refer(const struct writing *w, hid_t *dataset, hid_t group, c
                          enum value_type type, int rank, uint64_t columns, struct error *err)
 {
     return parts_create_dataset(dataset, group, name, type, rank, columns, w->rewrite->refer->part,
-                                w->rewrite->refer->count, w->path, err);
+                                w->rewrite->refer->count, err);
 }
 
 static enum status create_feature(struct writing *w, hid_t group, struct move_column *column,
@@ -152,16 +151,16 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     /* Whole values recur in shares of counts, which shuffled bytes hide; the votes of hog are weighted. */
     const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
-    if (h5_create_scale(w->file, axis, feature->dimension, w->path, err) ||
+    if (h5_create_scale(w->file, axis, feature->dimension, err) ||
         (w->rewrite->refer
              ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
-                                 !shares && value_size(type) > 1, w->path, err)
-             : h5_create_dataset(&dataset, group, feature->name, type, 2, size, w->path, err)) ||
+                                 !shares && value_size(type) > 1, err)
+             : h5_create_dataset(&dataset, group, feature->name, type, 2, size, err)) ||
         complete_column(w, column, dataset, image_table.axis, axis, w->rewrite->refer, err))
         return STATUS_FAILED;
-    return result_feature_put_attributes(dataset, &described, w->path, err);
+    return result_feature_put_attributes(dataset, &described, err);
 }
 
 /* Whether a merged file shows its parts' rows in this column. */
@@ -179,13 +178,12 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     const struct text_size texts = {column->row_bytes, column->bytes};
     hid_t dataset = H5I_INVALID_HID;
     const bool wide = kind->width > 1, referred = is_referred(w, column);
-    if ((wide && h5_create_scale(w->file, kind->axis, kind->width, w->path, err)) ||
+    if ((wide && h5_create_scale(w->file, kind->axis, kind->width, err)) ||
         (referred ? refer(w, &dataset, group, w->name[column - w->column], kind->type, wide ? 2 : 1,
                           kind->width, err)
          : column->kind == MOVE_TEXT
-             ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, w->path, err)
-             : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size,
-                                 w->path, err)))
+             ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, err)
+             : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size, err)))
         return STATUS_FAILED;
     return complete_column(w, column, dataset, table->axis, wide ? kind->axis : NULL, referred,
                            err);
@@ -199,17 +197,17 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
     const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     hid_t *data = &column->data.dataset, *end = &column->to.dataset;
-    if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, w->path, err) ||
-        h5_create_group(&group, w->file, THUMBNAIL_GROUP, w->path, err) ||
-        h5_put_number(group, "size", VALUE_U32, &made_for, w->path, err) ||
+    if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, err) ||
+        h5_create_group(&group, w->file, THUMBNAIL_GROUP, err) ||
+        h5_put_number(group, "size", VALUE_U32, &made_for, err) ||
         (referred && bytes > 0
              ? refer(w, data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
-             : h5_create_dataset(data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
-        h5_create_dataset(end, group, "end", VALUE_U64, 1, &rows, w->path, err) ||
+             : h5_create_dataset(data, group, "data", VALUE_U8, 1, &bytes, err)) ||
+        h5_create_dataset(end, group, "end", VALUE_U64, 1, &rows, err) ||
         complete_column(w, column, *end, image_table.axis, NULL, false, err) ||
         (!referred && open_rows(w, &column->data, &column->data_tree, *data, err)))
         return STATUS_FAILED;
-    return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, w->path, err);
+    return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, err);
 }
 
 /* Creates a group and its columns. */
@@ -220,25 +218,22 @@ static enum status create_table(struct writing *w, const struct table *table, un
     const struct content *c = w->content;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(w->file, table->axis,
-                        row_list_rows(images ? w->rewrite->images : w->rewrite->failures), w->path,
-                        err) ||
-        h5_create_group(&group, w->file, table->group, w->path, err))
+                        row_list_rows(images ? w->rewrite->images : w->rewrite->failures), err) ||
+        h5_create_group(&group, w->file, table->group, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
         if (w->column[i].number - first < TABLE_COLUMNS_MAX &&
             create_column(w, group, table, first, &w->column[i], err))
             return STATUS_FAILED;
-    return images ? sources_write(w->file, group, c->sources, c->directories, c->source_count,
-                                  w->path, err)
+    return images ? sources_write(w->file, group, c->sources, c->directories, c->source_count, err)
                   : STATUS_OK;
 }
 
 static enum status create_datasets(struct writing *w, struct error *err)
 {
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    if (h5_create_scale(w->file, image_table.axis, row_list_rows(w->rewrite->images), w->path,
-                        err) ||
-        h5_create_group(&group, w->file, "features", w->path, err))
+    if (h5_create_scale(w->file, image_table.axis, row_list_rows(w->rewrite->images), err) ||
+        h5_create_group(&group, w->file, "features", err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
         if (w->column[i].number >= ROW_FEATURE && create_feature(w, group, &w->column[i], err))
@@ -310,7 +305,7 @@ static enum status write_checksums(const struct writing *w, struct error *err)
             known[count++] =
                 (struct checksums_known){"/" THUMBNAIL_GROUP "/data", w->column[i].data_tree};
     }
-    return checksums_write(w->file, w->path, NULL, known, count, err);
+    return checksums_write(w->file, NULL, known, count, err);
 }
 
 /* --- what else there is ------------------------------------------------------------------------ */
@@ -329,23 +324,23 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
                                     {"finished", finished}};
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
-    if (h5_create_group(&group, runs, name, w->path, err))
+    if (h5_create_group(&group, runs, name, err))
         return STATUS_FAILED;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (put_text(group, texts[i][0], texts[i][1], w->path, err))
+        if (put_text(group, texts[i][0], texts[i][1], err))
             return STATUS_FAILED;
-    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, w->path, err))
+    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, err))
         return STATUS_FAILED;
-    return map && !map->same ? carry_write_map(group, map, w->path, err) : STATUS_OK;
+    return map && !map->same ? carry_write_map(group, map, err) : STATUS_OK;
 }
 
 static enum status write_runs(struct writing *w, struct error *err)
 {
     struct result *from = w->rewrite->runs_of;
-    const struct copies copies = {.from = from, .to = w->file, .path = w->path};
+    const struct copies copies = {.from = from, .to = w->file};
     const unsigned count = from ? from->run_count : 0;
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
-    if (h5_create_group(&runs, w->file, "runs", w->path, err))
+    if (h5_create_group(&runs, w->file, "runs", err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
     for (unsigned i = count >= MOST_RUNS ? count - MOST_RUNS + 1 : 0; i < count && !status; i++) {
@@ -354,7 +349,7 @@ static enum status write_runs(struct writing *w, struct error *err)
         status = copies_make(&copies, name, err);
     }
     if (!status && from && from->run_clusters && w->rewrite->carry)
-        status = h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, w->path, err);
+        status = h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, err);
     w->report->run = count > 0 ? from->runs[count - 1] + 1 : 0;
     if (!status)
         status = write_run(w, runs, w->report->run, err);
@@ -378,7 +373,6 @@ static enum status write_carried(struct writing *w, struct error *err)
     struct row_list *list = NULL;
     carry->from = w->rewrite->replaced;
     carry->file = w->file;
-    carry->path = w->path;
     carry->map = w->rewrite->map;
     enum status status = carry->map->same ? STATUS_OK : list_earlier(&list, carry->map, err);
     carry->rows = list;
@@ -407,9 +401,9 @@ static enum status put_share(struct writing *w, const struct list_share *share, 
     if (share->count == 0)
         return STATUS_OK;
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        if (h5_put_number(w->file, number[i].name, VALUE_U64, &number[i].value, w->path, err))
+        if (h5_put_number(w->file, number[i].name, VALUE_U64, &number[i].value, err))
             return STATUS_FAILED;
-    return put_text(w->file, "list_digest", share->list_digest, w->path, err);
+    return put_text(w->file, "list_digest", share->list_digest, err);
 }
 
 static enum status write_content(struct writing *w, const char *temporary, struct error *err)
@@ -417,33 +411,32 @@ static enum status write_content(struct writing *w, const char *temporary, struc
     const struct rewrite *rewrite = w->rewrite;
     const struct content *content = w->content;
     struct result *replaced = rewrite->replaced;
-    if (schema_put_root(w->file, w->path, err) ||
-        put_text(w->file, "parameters", content->parameters, w->path, err) ||
-        (content->preset && put_text(w->file, "preset", content->preset, w->path, err)) ||
+    if (schema_put_root(w->file, err) ||
+        put_text(w->file, "parameters", content->parameters, err) ||
+        (content->preset && put_text(w->file, "preset", content->preset, err)) ||
         put_share(w, &content->share, err))
         return STATUS_FAILED;
     enum status status = write_rows(w, err);
     if (!status && rewrite->sidecars)
-        status = sidecars_write(rewrite->sidecars, w->file, w->path, err);
+        status = sidecars_write(rewrite->sidecars, w->file, err);
     if (!status)
-        status = codebook_groups_write(w->file, content->features, w->path, err);
+        status = codebook_groups_write(w->file, content->features, err);
     if (!status)
         status = class_groups_write(w->file, content->features,
-                                    rewrite->carry ? replaced : rewrite->classes_of, w->path, err);
+                                    rewrite->carry ? replaced : rewrite->classes_of, err);
     if (!status && rewrite->carry)
         status = write_carried(w, err);
     if (!status && rewrite->refer &&
-        (parts_write(w->file, rewrite->refer->part, rewrite->refer->count, w->path, err) ||
-         h5_flush_file(w->file, w->path, err) || parts_attach(w->file, temporary, err)))
+        (parts_write(w->file, rewrite->refer->part, rewrite->refer->count, err) ||
+         h5_flush_file(w->file, err) || parts_attach(w->file, temporary, err)))
         return STATUS_FAILED;
     if (status)
         return status;
-    if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, w->path, err) ||
-        (replaced && foreign_copy(&w->report->foreign, replaced->file, replaced->path, w->file,
-                                  w->path, "/", err)))
+    if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, err) ||
+        (replaced && foreign_copy(&w->report->foreign, replaced->file, w->file, "/", err)))
         return STATUS_FAILED;
     /* Flushes what closing would write, since closing cannot report failures. */
-    return h5_flush_file(w->file, w->path, err);
+    return h5_flush_file(w->file, err);
 }
 
 enum status rewrite_file(struct rewrite_report *report, const struct rewrite *rewrite,
@@ -462,7 +455,7 @@ enum status rewrite_file(struct rewrite_report *report, const struct rewrite *re
     enum status status = rewrite->unnamed ? STATUS_OK : output_open(&output, w->path, err);
     const char *temporary = output ? output_temporary(output) : w->path;
     if (!status)
-        status = h5_create_file(&w->file, temporary, rewrite->refer != NULL, err);
+        status = h5_create_file(&w->file, temporary, w->path, rewrite->refer != NULL, err);
     if (!status)
         status = write_content(w, temporary, err);
     close_columns(w);
@@ -471,7 +464,7 @@ enum status rewrite_file(struct rewrite_report *report, const struct rewrite *re
     if (status)
         h5_discard_file(&w->file);
     else
-        status = h5_finish_file(&w->file, w->path, err);
+        status = h5_finish_file(&w->file, err);
     if (!status && output)
         status = output_commit(output, err);
     output_close(&output);

@@ -130,8 +130,8 @@ static enum status open_raw(struct raw **raw, hid_t *dataset, const struct file_
     if (H5Lexists(input->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     *dataset = H5Dopen2(input->file, name, H5P_DEFAULT);
-    return *dataset > 0 ? h5_open_raw(raw, *dataset, input->path, err)
-                        : h5_fail(err, "H5Dopen2", "read", input->path);
+    return *dataset > 0 ? h5_open_raw(raw, *dataset, err)
+                        : h5_failed(err, "H5Dopen2", "read", input->file);
 }
 
 /* Opens a column; its raw is NULL if the file lacks it. NULL: it cannot be opened. */
@@ -167,8 +167,12 @@ static enum status contradicts(const struct file_input *input, unsigned number, 
 {
     char name[ROW_NAME_MAX];
     row_column_name(name, number, input->features);
-    return h5_damaged(err, input->path, "%s: row %llu contradicts the others", name,
-                      (unsigned long long)row);
+    h5_driver_lock();
+    const enum status status =
+        h5_damaged(err, h5_path(input->file), "%s: row %llu contradicts the others", name,
+                   (unsigned long long)row);
+    h5_driver_unlock();
+    return status;
 }
 
 /* Reads the end of the thumbnails before these rows, and of each row's. */
@@ -314,12 +318,11 @@ static enum status file_lengths(void *context, const struct move_column *moved, 
     return STATUS_OK;
 }
 
-void file_input_init(struct row_input *out, struct file_input *input, hid_t file, const char *path,
-                     unsigned sources, const struct feature_set *features, const int *source_now,
+void file_input_init(struct row_input *out, struct file_input *input, hid_t file, unsigned sources,
+                     const struct feature_set *features, const int *source_now,
                      unsigned thumbnail_size)
 {
     *input = (struct file_input){.file = file,
-                                 .path = path,
                                  .features = features,
                                  .sources = sources,
                                  .thumbnail_size = thumbnail_size,
@@ -332,8 +335,8 @@ void result_input_init(struct row_input *out, struct file_input *input, const st
                        const struct feature_set *features, const int *source_now,
                        unsigned thumbnail_size)
 {
-    file_input_init(out, input, result->file, result->path, result->source_count, features,
-                    source_now, thumbnail_size == result->thumbnail_size ? thumbnail_size : 0);
+    file_input_init(out, input, result->file, result->source_count, features, source_now,
+                    thumbnail_size == result->thumbnail_size ? thumbnail_size : 0);
 }
 
 void file_input_clear(struct file_input *input)

@@ -35,7 +35,6 @@ struct row_stat {
  * thumbnails as above. */
 struct file_input {
     hid_t file;
-    const char *path;                   /* of it, for messages */
     const struct feature_set *features; /* matched by name; must have the same width in the file */
     unsigned sources, thumbnail_size;
     const int *source_now;       /* the new number of each of its sources; NULL: unchanged */
@@ -49,8 +48,8 @@ struct file_input {
     } column[ROW_COLUMNS];
 };
 /* Its arguments must outlive it; thumbnail_size 0: no thumbnails are needed. */
-void file_input_init(struct row_input *out, struct file_input *input, hid_t file, const char *path,
-                     unsigned sources, const struct feature_set *features, const int *source_now,
+void file_input_init(struct row_input *out, struct file_input *input, hid_t file, unsigned sources,
+                     const struct feature_set *features, const int *source_now,
                      unsigned thumbnail_size);
 void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,
                        const struct feature_set *features, const int *source_now,

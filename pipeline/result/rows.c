@@ -9,7 +9,7 @@
 
 struct rows {
     const struct table *table;
-    char *path;
+    hid_t file;
     hid_t dataset[TABLE_COLUMNS_MAX];
     hid_t text_dataset[TABLE_TEXTS_MOST];
     size_t width[TABLE_TEXTS_MOST]; /* of texts */
@@ -26,11 +26,10 @@ struct rows {
 
 static enum status damaged(struct rows *rows, struct error *err, const char *what)
 {
-    return h5_damaged(err, rows->path, "/%s %s", rows->table->group, what);
+    return h5_damaged(err, h5_path(rows->file), "/%s %s", rows->table->group, what);
 }
 
-enum status rows_open(struct rows **out, hid_t file, const struct table *table, const char *path,
-                      struct error *err)
+enum status rows_open(struct rows **out, hid_t file, const struct table *table, struct error *err)
 {
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status = STATUS_OK;
@@ -40,24 +39,22 @@ enum status rows_open(struct rows **out, hid_t file, const struct table *table, 
         return error_memory(err, sizeof *rows, "a table reader");
     rows->table = table;
     rows->next_block = FIRST_BLOCK;
-    rows->path = strdup(path);
+    rows->file = file;
     rows->block = calloc(ROWS_BLOCK, table->row_size);
     rows->scratch = malloc((size_t)ROWS_BLOCK * COLUMN_BYTES_MAX);
-    if (!rows->path || !rows->block || !rows->scratch)
+    if (!rows->block || !rows->scratch)
         status = error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
     else if (!h5_is_object(file, table->group, H5O_TYPE_GROUP))
         status = damaged(rows, err, "is missing");
     else
-        status = h5_open_group(&group, file, table->group, path, err);
+        status = h5_open_group(&group, file, table->group, err);
     for (unsigned c = 0; c < table->count && !status; c++) {
         const struct column *column = &table->column[c];
-        char where[64];
         hsize_t size[2] = {0, 1};
-        snprintf(where, sizeof where, "/%s/%s", table->group, column->name);
         if (column->optional && H5Lexists(group, column->name, H5P_DEFAULT) <= 0)
             continue;
         if ((status = h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
-                                      column->width > 1 ? 2 : 1, size, where, path, err)))
+                                      column->width > 1 ? 2 : 1, size, err)))
             break;
         if (c == 0)
             rows->count = size[0];
@@ -86,7 +83,6 @@ void rows_close(struct rows **rows)
     free(r->raw);
     free(r->scratch);
     free(r->block);
-    free(r->path);
     free(r);
 }
 
@@ -113,7 +109,7 @@ static enum status load_texts(struct rows *rows, unsigned t, uint64_t first, uns
             return error_memory(err, bytes, "texts");
     }
     char *text = rows->text[t];
-    if (h5_read_rows(rows->text_dataset[t], VALUE_TEXT, first, count, text, rows->path, err))
+    if (h5_read_rows(rows->text_dataset[t], VALUE_TEXT, first, count, text, err))
         return STATUS_FAILED;
     for (unsigned i = count; i-- > 0;) {
         memmove(text + i * (width + 1), text + i * width, width);
@@ -156,8 +152,7 @@ static enum status load_block(struct rows *rows, uint64_t first, unsigned count,
         size_t size = value_size(column->type) * column->width;
         if (rows->dataset[c] <= 0)
             continue; /* the block was cleared once */
-        if (h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch, rows->path,
-                         err))
+        if (h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch, err))
             return STATUS_FAILED;
         for (unsigned i = 0; i < count; i++, at += table->row_size)
             memcpy(at, rows->scratch + i * size, size);

@@ -14,8 +14,7 @@
 struct rows;
 
 /* Opens GROUP of `file`: every column, with its type and as many rows as `path` has. */
-enum status rows_open(struct rows **out, hid_t file, const struct table *table, const char *path,
-                      struct error *err);
+enum status rows_open(struct rows **out, hid_t file, const struct table *table, struct error *err);
 void rows_close(struct rows **rows);
 
 uint64_t rows_count(const struct rows *rows);

@@ -134,14 +134,14 @@ bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                                      : true;
 }
 
-enum status schema_put_root(hid_t file, const char *path, struct error *err)
+enum status schema_put_root(hid_t file, struct error *err)
 {
     int32_t format = SCHEMA_FORMAT;
     char created[32];
     clock_iso8601(created, clock_created());
-    if (h5_put_number(file, "clpipe_format", VALUE_I32, &format, path, err) ||
-        h5_put_text(file, "clpipe_version", CLPIPE_VERSION, path, err) ||
-        h5_put_text(file, "created", created, path, err))
+    if (h5_put_number(file, "clpipe_format", VALUE_I32, &format, err) ||
+        h5_put_text(file, "clpipe_version", CLPIPE_VERSION, err) ||
+        h5_put_text(file, "created", created, err))
         return STATUS_FAILED;
     return STATUS_OK;
 }

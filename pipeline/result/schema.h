@@ -123,7 +123,7 @@ bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape);
 
 /* Writes the attributes of a file's root, except its parameters. */
-enum status schema_put_root(hid_t file, const char *path, struct error *err);
+enum status schema_put_root(hid_t file, struct error *err);
 
 /* Whether a name is valid for a dataset: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or
  * "..". */

@@ -36,7 +36,7 @@ static const void *reason_of_row(void *context, uint64_t row, size_t *bytes)
     return reasons->text;
 }
 
-static enum status write_selection(void *context, hid_t file, const char *path, struct error *err)
+static enum status write_selection(void *context, hid_t file, struct error *err)
 {
     const struct selection_values *values = context;
     const struct selection_about *about = &values->about;
@@ -48,16 +48,15 @@ static enum status write_selection(void *context, hid_t file, const char *path, 
     const void *const column[] = {values->omitted, values->kept, values->cosine};
     axis_name(axis, "selection", about->name);
     axis_name(omitted, "omitted", about->name);
-    if (h5_make_group(&all, file, GROUP, path, err) ||
-        h5_create_group(&group, all, about->name, path, err) ||
-        h5_put_attributes(group, attributes, ATTRIBUTES, about, path, err) ||
-        h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, path, err) ||
+    if (h5_make_group(&all, file, GROUP, err) || h5_create_group(&group, all, about->name, err) ||
+        h5_put_attributes(group, attributes, ATTRIBUTES, about, err) ||
+        h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, err) ||
         h5_put_column(file, group, "reason", VALUE_TEXT, about->rows, NULL, axis, reason_of_row,
-                      &reasons, path, err))
+                      &reasons, err))
         return STATUS_FAILED;
     for (int i = 0; i < 3 && about->omitted > 0; i++)
         if (h5_put_values(file, group, omitted_column[i].name, omitted_column[i].type, 1, size + 1,
-                          axes + 1, column[i], path, err))
+                          axes + 1, column[i], err))
             return STATUS_FAILED;
     return STATUS_OK;
 }
@@ -83,7 +82,7 @@ static enum status open_column(hid_t *dataset, hsize_t *rows, const struct resul
 {
     char where[FEATURE_NAME_MAX + 32];
     snprintf(where, sizeof where, "/" GROUP "/%s/%s", selection, name);
-    return h5_open_dataset(dataset, from->file, where + 1, type, 1, rows, where, from->path, err);
+    return h5_open_dataset(dataset, from->file, where, type, 1, rows, err);
 }
 
 /* Reads a whole column, which must have that many rows. */
@@ -96,7 +95,7 @@ static enum status read_column(void *values, uint64_t rows, const struct result 
     if (open_column(&dataset, &found, from, selection, name, type, err))
         return STATUS_FAILED;
     return found == rows
-               ? h5_read_rows(dataset, type, 0, rows, values, from->path, err)
+               ? h5_read_rows(dataset, type, 0, rows, values, err)
                : h5_damaged(err, from->path, "/" GROUP "/%s has an impossible size", selection);
 }
 
@@ -107,8 +106,8 @@ static enum status read_about(struct selection_about *about, const struct result
     hsize_t count[2] = {0, 0};
     *about = (struct selection_about){0};
     snprintf(about->name, sizeof about->name, "%s", name);
-    if (h5_open_group(&group, all, name, from->path, err) ||
-        h5_get_attributes(about, group, attributes, ATTRIBUTES, from->path, err) ||
+    if (h5_open_group(&group, all, name, err) ||
+        h5_get_attributes(about, group, attributes, ATTRIBUTES, err) ||
         open_column(&rows, &count[0], from, name, "rows", VALUE_I64, err) ||
         (h5_is_object(group, "omitted", H5O_TYPE_DATASET) &&
          open_column(&omitted, &count[1], from, name, "omitted", VALUE_I64, err)))
@@ -124,7 +123,7 @@ enum status selections_list(struct selections *out, struct result *result, struc
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct selections){0};
     enum status status =
-        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method", result->path, err);
+        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method", err);
     if (status == STATUS_OK && !(out->about = calloc(names.count + 1u, sizeof *out->about)))
         status = error_memory(err, names.count * sizeof *out->about, "a list of selections");
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
@@ -167,7 +166,7 @@ enum status selections_read(struct result *result, const struct selection_about 
             status = h5_damaged(err, result->path,
                                 "/" GROUP "/%s/rows names a row that does not exist", about->name);
         else if (reasons)
-            status = h5_read_text(&reasons[i], dataset, i, result->path, err);
+            status = h5_read_text(&reasons[i], dataset, i, err);
     }
     return status;
 }
@@ -191,7 +190,7 @@ static bool is_gone(const int64_t *now, const struct result *from, int64_t row)
     return row < 0 || (uint64_t)row >= result_images(from) || now[row] < 0;
 }
 
-static enum status move_selection(hid_t file, const char *path, struct result *from,
+static enum status move_selection(hid_t file, struct result *from,
                                   const struct selection_about *about, const int64_t *now,
                                   uint64_t *gone, struct error *err)
 {
@@ -233,7 +232,7 @@ static enum status move_selection(hid_t file, const char *path, struct result *f
     values.kept = m.kept;
     values.cosine = m.cosine;
     if (status == STATUS_OK)
-        status = write_selection(&values, file, path, err);
+        status = write_selection(&values, file, err);
     for (uint64_t i = 0; m.reasons && i < about->rows; i++)
         free(m.reasons[i]);
     free(m.rows);
@@ -244,14 +243,14 @@ static enum status move_selection(hid_t file, const char *path, struct result *f
     return status;
 }
 
-enum status selections_carry(hid_t file, const char *path, struct result *from, const int64_t *now,
-                             uint64_t *gone, struct error *err)
+enum status selections_carry(hid_t file, struct result *from, const int64_t *now, uint64_t *gone,
+                             struct error *err)
 {
     struct selections all;
     enum status status = selections_list(&all, from, err);
     *gone = 0;
     for (unsigned i = 0; i < all.count && status == STATUS_OK; i++)
-        status = move_selection(file, path, from, &all.about[i], now, gone, err);
+        status = move_selection(file, from, &all.about[i], now, gone, err);
     selections_clear(&all);
     return status;
 }
@@ -266,7 +265,7 @@ void selections_root(char root[65], struct result *result, const char *dataset)
         !h5_is_object(result->file, name, H5O_TYPE_DATASET))
         return;
     H5_SCOPED hid_t checksums = H5Dopen2(result->file, name, H5P_DEFAULT);
-    if (h5_get_text(&text, checksums, "root", false, result->path, NULL) == STATUS_OK && text)
+    if (h5_get_text(&text, checksums, "root", false, NULL) == STATUS_OK && text)
         snprintf(root, 65, "%s", text);
     free(text);
 }

@@ -50,8 +50,8 @@ enum status selections_read(struct result *result, const struct selection_about 
 
 /* Copies all selections of `from` to a new file with new row numbers: now[] is that of each row of `from`;
  * -1: removed and left out, counted in *gone. */
-enum status selections_carry(hid_t file, const char *path, struct result *from, const int64_t *now,
-                             uint64_t *gone, struct error *err);
+enum status selections_carry(hid_t file, struct result *from, const int64_t *now, uint64_t *gone,
+                             struct error *err);
 
 /* The root of a dataset ("/clusters/kmeans/labels") from the file's checksums; "": missing. */
 void selections_root(char root[65], struct result *result, const char *dataset);

@@ -40,7 +40,7 @@ static enum status remember(struct shown *shown, hid_t object, const char *name,
 {
     H5O_info_t info;
     if (H5Oget_info(object, &info) < 0)
-        return h5_fail(err, "H5Oget_info", "read", shown->serial.path);
+        return h5_failed(err, "H5Oget_info", "read", object);
     if ((shown->count & (shown->count - 1)) == 0) {
         struct place *more =
             realloc(shown->place, (shown->count ? 2 * shown->count : 1) * sizeof *more);
@@ -99,10 +99,9 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     struct referrer *list =
         count > 0 && count < MOST_REFERRERS ? malloc((size_t)count * sizeof *list) : NULL;
-    enum status status =
-        list && H5Tequal(stored, type) > 0 && H5Aread(attribute, type, list) >= 0
-            ? STATUS_OK
-            : h5_damaged(err, shown->serial.path, "a REFERENCE_LIST cannot be read");
+    enum status status = list && H5Tequal(stored, type) > 0 && H5Aread(attribute, type, list) >= 0
+                             ? STATUS_OK
+                             : h5_damaged(err, h5_path(scale), "a REFERENCE_LIST cannot be read");
     uint64_t sum = 0;
     for (hssize_t i = 0; i < count && !status; i++) {
         const char *name = find_place(shown, list[i].address);
@@ -138,7 +137,6 @@ static enum status add_scales(struct shown *shown, struct error *err)
 
 struct maps {
     hid_t file;
-    const char *path;
     struct verify *verify; /* NULL: write missing roots */
 };
 
@@ -151,14 +149,14 @@ static enum status visit_map(void *context, hid_t object, const char *name,
     char root[65], *stored = NULL;
     if (defined->type != H5O_TYPE_DATASET || (!maps->verify && H5Aexists(object, "root") > 0))
         return STATUS_OK;
-    axes_init(&axes, maps->file, maps->path);
+    axes_init(&axes, maps->file);
     enum status status =
-        identity_of_dataset(root, NULL, object, name, &axes, maps->path, maps->verify ? &why : err);
+        identity_of_dataset(root, NULL, object, name, &axes, maps->verify ? &why : err);
     if (!status && maps->verify)
-        status = h5_get_text(&stored, object, "root", true, maps->path, &why);
+        status = h5_get_text(&stored, object, "root", true, &why);
     axes_clear(&axes);
     if (!maps->verify)
-        return status ? status : h5_put_text(object, "root", root, maps->path, err);
+        return status ? status : h5_put_text(object, "root", root, err);
     if (status)
         verify_broken(maps->verify, "%s: %s", name, why.sentence);
     else if (strcmp(root, stored) != 0)
@@ -167,30 +165,28 @@ static enum status visit_map(void *context, hid_t object, const char *name,
     return STATUS_OK;
 }
 
-static enum status visit_maps(hid_t file, const char *path, struct verify *verify,
-                              struct error *err)
+static enum status visit_maps(hid_t file, struct verify *verify, struct error *err)
 {
-    struct maps maps = {file, path, verify};
+    struct maps maps = {file, verify};
     const struct defined_visitor visitor = {visit_map, NULL, &maps};
-    return H5Lexists(file, RUNS, H5P_DEFAULT) > 0 ? defined_walk(file, RUNS, path, &visitor, err)
+    return H5Lexists(file, RUNS, H5P_DEFAULT) > 0 ? defined_walk(file, RUNS, &visitor, err)
                                                   : STATUS_OK;
 }
 
 /* --- both digests ---------------------------------------------------------------------------- */
 
 /* exact: also fails if the form of an object differs from clpipe's. */
-static enum status digest(char hex[65], hid_t file, const char *path, bool runs, bool exact,
-                          struct error *err)
+static enum status digest(char hex[65], hid_t file, bool runs, bool exact, struct error *err)
 {
     struct shown shown = {.file = file, .runs = runs};
     const struct defined_visitor visitor = {add_own, NULL, &shown};
-    axes_init(&shown.axes, file, path);
-    serial_init(&shown.serial, &shown.axes, path, shows);
+    axes_init(&shown.axes, file);
+    serial_init(&shown.serial, &shown.axes, shows);
     shown.serial.exact = exact;
-    enum status status = defined_walk(file, runs ? RUNS : "/", path, &visitor, err);
+    enum status status = defined_walk(file, runs ? RUNS : "/", &visitor, err);
     shown.in_checksums = true;
     if (!status && !runs)
-        status = defined_walk(file, CHECKSUMS, path, &visitor, err);
+        status = defined_walk(file, CHECKSUMS, &visitor, err);
     if (!status && !runs)
         status = add_scales(&shown, err);
     serial_finish(hex, &shown.serial);
@@ -201,22 +197,22 @@ static enum status digest(char hex[65], hid_t file, const char *path, bool runs,
     return status;
 }
 
-enum status shown_write(hid_t file, const char *path, struct error *err)
+enum status shown_write(hid_t file, struct error *err)
 {
     static const char *const groups[] = {CHECKSUMS, RUNS};
-    enum status status = h5_flush_file(file, path, err);
+    enum status status = h5_flush_file(file, err);
     if (!status)
-        status = visit_maps(file, path, NULL, err);
+        status = visit_maps(file, NULL, err);
     for (int i = 0; i < 2 && !status; i++) {
         char hex[65];
         H5_SCOPED hid_t group = H5I_INVALID_HID;
         if (H5Lexists(file, groups[i], H5P_DEFAULT) <= 0)
             continue;
-        status = digest(hex, file, path, i == 1, false, err);
+        status = digest(hex, file, i == 1, false, err);
         if (!status)
-            status = h5_open_group(&group, file, groups[i], path, err);
+            status = h5_open_group(&group, file, groups[i], err);
         if (!status)
-            status = h5_put_text(group, SHOWN, hex, path, err);
+            status = h5_put_text(group, SHOWN, hex, err);
     }
     return status;
 }
@@ -233,10 +229,10 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
             verify_broken(verify, "%s: it is missing", name);
         return STATUS_OK;
     }
-    if (h5_open_group(&group, result->file, name, result->path, err))
+    if (h5_open_group(&group, result->file, name, err))
         return STATUS_FAILED;
-    if (h5_get_text(&stored, group, SHOWN, true, result->path, &why) ||
-        digest(hex, result->file, result->path, runs, true, &why))
+    if (h5_get_text(&stored, group, SHOWN, true, &why) ||
+        digest(hex, result->file, runs, true, &why))
         verify_broken(verify, "%s", why.sentence);
     else if (strcmp(hex, stored) != 0)
         verify_broken(
@@ -252,5 +248,5 @@ enum status shown_verify(struct verify *verify, struct error *err)
     enum status status = verify_group(verify, CHECKSUMS, false, err);
     if (!status)
         status = verify_group(verify, RUNS, true, err);
-    return status ? status : visit_maps(verify->result->file, verify->result->path, verify, err);
+    return status ? status : visit_maps(verify->result->file, verify, err);
 }

@@ -14,7 +14,7 @@
 struct verify;
 
 /* Writes the digests of a file that is complete except for data of other programs. */
-enum status shown_write(hid_t file, const char *path, struct error *err);
+enum status shown_write(hid_t file, struct error *err);
 
 /* Reports objects that have changed since they were written, including row maps of runs. */
 enum status shown_verify(struct verify *verify, struct error *err);

@@ -296,10 +296,10 @@ enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
     return status;
 }
 
-enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, struct error *err)
+enum status sidecars_write(struct sidecars *s, hid_t file, struct error *err)
 {
     H5_SCOPED hid_t images = H5I_INVALID_HID;
-    enum status status = h5_open_group(&images, file, image_table.group, path, err);
+    enum status status = h5_open_group(&images, file, image_table.group, err);
     for (unsigned i = 0; i < SIDECAR_COLUMNS && !status; i++) {
         const unsigned texts = SIDECAR_COLUMNS - SIDECAR_BLOBS;
         const bool number = i == COLUMN_CLS && !s->text;
@@ -307,10 +307,10 @@ enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, str
         status =
             i >= texts
                 ? blobs_write(file, sidecar_blob[i - texts].group, sidecar_blob[i - texts].axis,
-                              s->count, s->size[i].bytes, text_of_row, &column, path, err)
+                              s->count, s->size[i].bytes, text_of_row, &column, err)
                 : h5_put_column(file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
                                 s->count, &s->size[i], image_table.axis,
-                                number ? number_of_row : text_of_row, &column, path, err);
+                                number ? number_of_row : text_of_row, &column, err);
     }
     return status;
 }

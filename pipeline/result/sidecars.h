@@ -52,8 +52,7 @@ enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *e
 enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
                             struct error *err);
 /* `path` names the file in messages. */
-enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
-                           struct error *err);
+enum status sidecars_write(struct sidecars *sidecars, hid_t file, struct error *err);
 
 /* The key of a picture in UTF-8, of a member without the archive in front. The caller frees it; NULL:
  * no memory. */

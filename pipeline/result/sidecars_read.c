@@ -48,12 +48,12 @@ enum status sidecar_reader_open(struct sidecar_reader **out, struct result *resu
     reader->number = is_number(result->file);
     enum status status =
         rows_open(&reader->rows, result->file,
-                  reader->number ? &sidecar_number_table : &sidecar_text_table, result->path, err);
+                  reader->number ? &sidecar_number_table : &sidecar_text_table, err);
     if (!status && rows_count(reader->rows) != result_images(result))
         status = h5_damaged(err, result->path, "/images/key does not have a value for each image");
     for (unsigned i = 0; i < SIDECAR_BLOBS && !status; i++)
         status = blob_reader_open(&reader->blobs[i], result->file, sidecar_blob[i].group,
-                                  result_images(result), SIDECAR_MOST_BYTES, result->path, err);
+                                  result_images(result), SIDECAR_MOST_BYTES, err);
     if (status)
         sidecar_reader_close(&reader);
     *out = reader;

@@ -335,8 +335,7 @@ static enum status load(struct clustering *k, struct error *err)
     k->members = calloc(c->k, sizeof *k->members);
     if (!k->centroids || !k->sizes || !k->nearest || !k->members)
         return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
-    return result_clusters_read(k->verify->result, c, k->centroids, NULL, NULL, k->sizes,
-                                k->nearest, err);
+    return result_clusters_read(c, k->centroids, NULL, NULL, k->sizes, k->nearest, err);
 }
 
 /* Checks labels, distances, weights and sizes of clusters. */
@@ -355,10 +354,10 @@ static enum status check_labels(struct clustering *k, struct error *err)
                              : error_memory(err, 3 * BLOCK_ROWS * sizeof *labels, "labels");
     for (uint64_t first = 0; first < c->rows && !status; first += BLOCK_ROWS) {
         const uint64_t count = c->rows - first < BLOCK_ROWS ? c->rows - first : BLOCK_ROWS;
-        status = result_clusters_read_rows(result, c, first, count, labels, distances, err);
+        status = result_clusters_read_rows(c, first, count, labels, distances, err);
         if (!status && c->weighted)
-            status = h5_read_rows(k->entry->part[PART_WEIGHTS], VALUE_F32, first, count, weights,
-                                  result->path, err);
+            status =
+                h5_read_rows(k->entry->part[PART_WEIGHTS], VALUE_F32, first, count, weights, err);
         for (uint64_t i = 0; i < count && !status; i++) {
             row.number = first + i;
             row.label = labels[i];
@@ -393,8 +392,7 @@ static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, 
             continue;
         }
         *right = nearest[n] >= 0 && (uint64_t)nearest[n] < k->c->rows;
-        if (*right && result_clusters_read_rows(k->verify->result, k->c, (uint64_t)nearest[n], 1,
-                                                &label, NULL, err))
+        if (*right && result_clusters_read_rows(k->c, (uint64_t)nearest[n], 1, &label, NULL, err))
             return STATUS_FAILED;
         *right = *right && label == (int32_t)i;
     }
@@ -578,8 +576,8 @@ static enum status verify_graphs(struct verify *verify, struct error *err)
     struct result *result = verify->result;
     struct h5_names names;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status = h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP,
-                                     "content", result->path, err);
+    enum status status =
+        h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP, "content", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
             status = check_graph(verify, names.name[i], err);

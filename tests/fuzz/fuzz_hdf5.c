@@ -45,7 +45,7 @@ static void read_features(struct result *result, bool identity)
             matrix_read(&matrix, 0, rows, values, &err);
         matrix_close(&matrix);
         if (!feature->is_float)
-            result_feature_read_counts(result, feature, 0, rows, (uint32_t *)(void *)values, &err);
+            result_feature_read_counts(feature, 0, rows, (uint32_t *)(void *)values, &err);
         free(values);
         if (identity)
             result_feature_identity(result, feature, hex, &err);
@@ -66,7 +66,7 @@ static void read_clusters(struct result *result)
         uint64_t *sizes = malloc(k * sizeof *sizes + 1);
         int64_t *nearest = malloc(3 * k * sizeof *nearest + 1);
         fuzz_check(centroids && labels && distances && sizes && nearest);
-        result_clusters_read(result, clusters, centroids, labels, distances, sizes, nearest, &err);
+        result_clusters_read(clusters, centroids, labels, distances, sizes, nearest, &err);
         free(centroids);
         free(labels);
         free(distances);

@@ -30,14 +30,13 @@ static void assert_there(const char *path, const struct clustered *c)
     int32_t *labels = malloc((given->rows + 1) * sizeof *labels);
     uint64_t sizes[K];
     int64_t nearest[3 * K];
-    assert_ok(
-        result_clusters_read(result, found, centroids, labels, distances, sizes, nearest, &error));
+    assert_ok(result_clusters_read(found, centroids, labels, distances, sizes, nearest, &error));
     assert_memory_equal(centroids, given->centroids, K * given->dimension * sizeof *centroids);
     assert_memory_equal(labels, given->labels, given->rows * sizeof *labels);
     assert_memory_equal(distances, given->distances, given->rows * sizeof *distances);
     assert_memory_equal(sizes, given->sizes, sizeof sizes);
     assert_memory_equal(nearest, given->nearest, sizeof nearest);
-    assert_ok(result_clusters_read(result, found, NULL, NULL, NULL, NULL, NULL, &error));
+    assert_ok(result_clusters_read(found, NULL, NULL, NULL, NULL, NULL, &error));
     free(centroids);
     free(distances);
     free(labels);
@@ -224,7 +223,7 @@ static void assert_continued(const char *path, const struct clustered *before, u
     int64_t *nearest = malloc(c->k * 3 * sizeof *nearest);
     float *row = malloc(c->dimension * sizeof *row);
     const struct result_feature *feature = result_feature_find(result, c->feature);
-    assert_ok(result_clusters_read(result, c, NULL, labels, distances, sizes, nearest, &error));
+    assert_ok(result_clusters_read(c, NULL, labels, distances, sizes, nearest, &error));
     for (uint64_t i = 0; i < rows; i++) {
         if (i < kept) {
             assert_int_equal(labels[i], before->clustering.labels[i + gone_rows]);

@@ -79,10 +79,10 @@ static enum status note(void *context, const char *name, const char *attribute, 
     return STATUS_OK;
 }
 
-static enum status find_foreign(hid_t file, const char *path, unsigned *seen, struct error *err)
+static enum status find_foreign(hid_t file, unsigned *seen, struct error *err)
 {
     const struct defined_visitor visitor = {NULL, note, seen};
-    return defined_walk(file, "/", path, &visitor, err);
+    return defined_walk(file, "/", &visitor, err);
 }
 
 static void assert_all_there(const char *path)
@@ -91,7 +91,7 @@ static void assert_all_there(const char *path)
     unsigned seen[EXPECTED] = {0};
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_true(file > 0);
-    assert_ok(find_foreign(file, path, seen, &error));
+    assert_ok(find_foreign(file, seen, &error));
     for (unsigned i = 0; i < EXPECTED; i++)
         assert_int_equal(seen[i], 1);
     H5Fclose(file);
@@ -109,7 +109,7 @@ static void test_found_and_harmless(void **state)
     /* A file of clpipe's alone has none. */
     hid_t file = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
     unsigned seen[EXPECTED] = {0};
-    assert_ok(find_foreign(file, f->output, seen, &error));
+    assert_ok(find_foreign(file, seen, &error));
     for (unsigned i = 0; i < EXPECTED; i++)
         assert_int_equal(seen[i], 0);
     H5Fclose(file);
@@ -142,18 +142,18 @@ static void test_copied(void **state)
     f->config.output = output;
     hid_t from = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t to = H5Fopen(other, H5F_ACC_RDWR, H5P_DEFAULT);
-    assert_ok(foreign_copy(&copied, from, f->output, to, other, "/", &error));
+    assert_ok(foreign_copy(&copied, from, to, "/", &error));
     /* There are no /clusters to put something in. */
     assert_int_equal(copied.objects, 6);
     assert_int_equal(copied.attributes, 3);
     assert_int_equal(copied.lost, 2);
     /* Below a group that is there. */
     H5Gclose(H5Gcreate2(to, "clusters", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    assert_ok(foreign_copy(&copied, from, f->output, to, other, "/clusters", &error));
+    assert_ok(foreign_copy(&copied, from, to, "/clusters", &error));
     assert_int_equal(copied.objects, 2);
     assert_int_equal(copied.lost, 0);
     /* What is there already is not replaced. */
-    assert_ok(foreign_copy(&copied, from, f->output, to, other, "/", &error));
+    assert_ok(foreign_copy(&copied, from, to, "/", &error));
     assert_int_equal(copied.objects + copied.attributes, 0);
     H5Fclose(to);
     H5Fclose(from);

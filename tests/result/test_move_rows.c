@@ -126,8 +126,7 @@ static hid_t make_text(hid_t file, const char *name, size_t width)
 {
     const hsize_t size[2] = {ROWS, width};
     hid_t dataset;
-    assert_int_equal(h5_create_dataset(&dataset, file, name, VALUE_U8, 2, size, "test", NULL),
-                     STATUS_OK);
+    assert_int_equal(h5_create_dataset(&dataset, file, name, VALUE_U8, 2, size, NULL), STATUS_OK);
     return dataset;
 }
 
@@ -141,7 +140,7 @@ static enum status make_file(struct made *made, const char *name, const struct r
     const hsize_t wide[2] = {ROWS, 37}, deflated[2] = {ROWS, 24}, rows = ROWS;
     memset(made, 0, sizeof *made);
     snprintf(made->path, sizeof made->path, "%s/%s", directory, name);
-    assert_int_equal(h5_create_file(&made->file, made->path, false, err), STATUS_OK);
+    assert_int_equal(h5_create_file(&made->file, made->path, made->path, false, err), STATUS_OK);
     for (unsigned c = 0; c < COLUMNS; c++)
         made->column[c] = (struct move_column){.kind = c == TEXT   ? MOVE_TEXT
                                                        : c == BLOB ? MOVE_BLOB
@@ -155,15 +154,14 @@ static enum status make_file(struct made *made, const char *name, const struct r
     enum status status = move_measure(&move, err);
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(made->column[TEXT].row_bytes, 40);
-    h5_create_dataset(&made->dataset[WIDE], made->file, "wide", VALUE_F32, 2, wide, "test", err);
-    h5_create_dataset(&made->dataset[NARROW], made->file, "narrow", VALUE_U8, 1, &rows, "test",
-                      err);
+    h5_create_dataset(&made->dataset[WIDE], made->file, "wide", VALUE_F32, 2, wide, err);
+    h5_create_dataset(&made->dataset[NARROW], made->file, "narrow", VALUE_U8, 1, &rows, err);
     h5_create_chunked(&made->dataset[DEFLATED], made->file, "deflated", VALUE_F32, deflated, 1000,
-                      true, "test", err);
+                      true, err);
     made->dataset[TEXT] = make_text(made->file, "text", 40);
-    h5_create_dataset(&made->dataset[BLOB], made->file, "end", VALUE_U64, 1, &rows, "test", err);
+    h5_create_dataset(&made->dataset[BLOB], made->file, "end", VALUE_U64, 1, &rows, err);
     h5_create_dataset(&made->data, made->file, "data", VALUE_U8, 1,
-                      &(hsize_t){made->column[BLOB].bytes}, "test", err);
+                      &(hsize_t){made->column[BLOB].bytes}, err);
     for (unsigned c = 0; c < COLUMNS; c++) {
         struct move_column *column = &made->column[c];
         assert_int_equal(raw_write_open(&column->to, made->dataset[c], "test", err), STATUS_OK);
@@ -287,7 +285,7 @@ static void test_values_and_threads(void **state)
         for (unsigned c = 0; c < COLUMNS; c++)
             h5_close(&made.dataset[c]);
         h5_close(&made.data);
-        assert_int_equal(h5_finish_file(&made.file, "test", &error), STATUS_OK);
+        assert_int_equal(h5_finish_file(&made.file, &error), STATUS_OK);
         char *bytes = file_bytes(&made, &size);
         if (t > 0) {
             assert_int_equal(size, first_size);

@@ -14,7 +14,7 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
 {
     struct error error = ERROR_INIT;
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    assert_ok(pieces_digest(pieces, dataset, "x.h5", &error));
+    assert_ok(pieces_digest(pieces, dataset, &error));
     H5Dclose(dataset);
 }
 
@@ -26,8 +26,7 @@ static void write_deflated(hid_t file, const float *data)
     struct raw_write to;
     struct raw_turns turns;
     hid_t dataset;
-    assert_ok(
-        h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, "x.h5", &error));
+    assert_ok(h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, &error));
     assert_ok(raw_write_open(&to, dataset, "x.h5", &error));
     raw_turns_init(&turns);
     assert_ok(raw_write_rows(&to, 0, ROWS, data, &turns, 0, &error));
@@ -45,9 +44,9 @@ static void test_all_ways_agree(void **state)
     assert_non_null(data);
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
         data[i] = (float)(mix(i) >> 40);
-    assert_ok(h5_create_file(&file, f->output, false, &error));
-    assert_ok(h5_create_dataset(&dataset, file, "plain", VALUE_F32, 2, size, "x.h5", &error));
-    assert_ok(h5_write_rows(dataset, VALUE_F32, 0, ROWS, data, "x.h5", &error));
+    assert_ok(h5_create_file(&file, f->output, f->output, false, &error));
+    assert_ok(h5_create_dataset(&dataset, file, "plain", VALUE_F32, 2, size, &error));
+    assert_ok(h5_write_rows(dataset, VALUE_F32, 0, ROWS, data, &error));
     H5Dclose(dataset);
     hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, size, NULL);
     H5Pset_chunk(list, 2, chunk);
@@ -101,7 +100,7 @@ static void test_texts(void **state)
                  {"huge", 3, PIECE_BYTES + 1, 10, 1, true},
                  {"few", 3, 1000, 1, 1024, false}};
     hid_t file, dataset;
-    assert_ok(h5_create_file(&file, f->output, false, &error));
+    assert_ok(h5_create_file(&file, f->output, f->output, false, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t bytes = (size_t)(cases[i].rows * cases[i].width);
         const struct text_size size = {cases[i].width, cases[i].rows * cases[i].length};
@@ -109,9 +108,8 @@ static void test_texts(void **state)
         assert_non_null(texts);
         for (uint64_t r = 0; r < cases[i].rows; r++)
             memset(texts + r * cases[i].width, 'a' + (int)(r % 20), (size_t)cases[i].length);
-        assert_ok(
-            h5_create_texts(&dataset, file, cases[i].name, cases[i].rows, &size, "x.h5", &error));
-        assert_ok(h5_write_rows(dataset, VALUE_TEXT, 0, cases[i].rows, texts, "x.h5", &error));
+        assert_ok(h5_create_texts(&dataset, file, cases[i].name, cases[i].rows, &size, &error));
+        assert_ok(h5_write_rows(dataset, VALUE_TEXT, 0, cases[i].rows, texts, &error));
         assert_int_equal(h5_is_compressed(dataset), cases[i].deflated);
         H5Dclose(dataset);
         H5Fflush(file, H5F_SCOPE_GLOBAL);

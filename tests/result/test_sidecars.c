@@ -49,15 +49,13 @@ static void test_rows_without_records(void **state)
     }
     assert_true(rows > RECORDS);
     snprintf(name, sizeof name, "%s/x.h5", directory);
-    assert_int_equal(h5_create_file(&file, name, false, &error), STATUS_OK);
-    assert_int_equal(h5_create_scale(file, image_table.axis, rows, name, &error), STATUS_OK);
-    assert_int_equal(h5_create_group(&images, file, "images", name, &error), STATUS_OK);
-    assert_int_equal(sidecars_write(sidecars, file, name, &error), STATUS_OK);
-    assert_int_equal(
-        h5_open_dataset(&cls, images, "cls", VALUE_I64, 1, &size, "/images/cls", name, &error),
-        STATUS_OK);
+    assert_int_equal(h5_create_file(&file, name, name, false, &error), STATUS_OK);
+    assert_int_equal(h5_create_scale(file, image_table.axis, rows, &error), STATUS_OK);
+    assert_int_equal(h5_create_group(&images, file, "images", &error), STATUS_OK);
+    assert_int_equal(sidecars_write(sidecars, file, &error), STATUS_OK);
+    assert_int_equal(h5_open_dataset(&cls, images, "cls", VALUE_I64, 1, &size, &error), STATUS_OK);
     assert_int_equal(size, rows);
-    assert_int_equal(h5_read_rows(cls, VALUE_I64, 0, rows, found, name, &error), STATUS_OK);
+    assert_int_equal(h5_read_rows(cls, VALUE_I64, 0, rows, found, &error), STATUS_OK);
     assert_memory_equal(found, expected, rows * sizeof *found);
     h5_close(&cls);
     h5_close(&images);

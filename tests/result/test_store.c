@@ -56,7 +56,7 @@ static void check_rows(struct fixture *f, uint64_t count)
             if (stored->is_float)
                 assert_ok(read_feature(result, stored, images, 1, (float *)found, &error));
             else
-                assert_ok(result_feature_read_counts(result, stored, images, 1, found, &error));
+                assert_ok(result_feature_read_counts(stored, images, 1, found, &error));
             assert_memory_equal(found, expected, 4 * feature->dimension);
         }
         images++;

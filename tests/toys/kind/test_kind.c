@@ -467,8 +467,7 @@ static void all_kinds_in_one_ingest(void **state)
             uint32_t got[128], want[128];
             assert_in_range(feature->dimension, 1, 128);
             reference(want, feature, pixels, sizes[i][0], sizes[i][1]);
-            assert_int_equal(result_feature_read_counts(result,
-                                                        result_feature_find(result, feature->name),
+            assert_int_equal(result_feature_read_counts(result_feature_find(result, feature->name),
                                                         i, 1, got, &err),
                              STATUS_OK);
             if (memcmp(got, want, feature->dimension * sizeof *got) != 0)
