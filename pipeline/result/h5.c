@@ -520,7 +520,16 @@ enum status h5_put_number(hid_t object, const char *name, enum value_type type, 
 
 enum status h5_put_text(hid_t object, const char *name, const char *text, struct error *err)
 {
-    return h5_put_number(object, name, VALUE_TEXT, &text, err);
+    const size_t length = strlen(text), size = 4 * length + 1;
+    if (utf8_valid(text, length))
+        return h5_put_number(object, name, VALUE_TEXT, &text, err);
+    char *copy = malloc(size);
+    if (!copy)
+        return error_memory(err, size, "a text");
+    path_to_utf8(copy, size, text, length);
+    const enum status status = h5_put_number(object, name, VALUE_TEXT, &copy, err);
+    free(copy);
+    return status;
 }
 
 enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,

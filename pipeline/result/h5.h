@@ -145,7 +145,7 @@ enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, struct error *err);
 
-/* Scalar attributes. A text may be of any length. */
+/* Scalar attributes. A text may be of any length; bytes that are not UTF-8 are escaped (path_to_utf8). */
 enum status h5_put_text(hid_t object, const char *name, const char *text, struct error *err);
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
                           struct error *err);

@@ -181,29 +181,16 @@ static enum status read_list(const struct reading *reading, uint64_t first, uint
     return STATUS_OK;
 }
 
-static enum status read_alone(const struct reading *reading, uint64_t first, uint64_t count,
-                              void *rows, struct error *err)
-{
-    struct buffers buffers = {.span = malloc(SPAN_BYTES)};
-    const enum status status = buffers.span ? read_list(reading, first, count, rows, &buffers, err)
-                                            : error_memory(err, SPAN_BYTES, "rows");
-    free(buffers.span);
-    free(buffers.taken);
-    return status;
-}
-
 enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
                       struct error *err)
 {
     const struct reading reading = {column, false, column->row_bytes};
-    return read_alone(&reading, first, count, rows, err);
-}
-
-enum status move_lengths(const struct move_column *column, uint64_t first, uint64_t count,
-                         uint64_t *lengths, struct error *err)
-{
-    const struct reading reading = {column, true, sizeof *lengths};
-    return read_alone(&reading, first, count, lengths, err);
+    struct buffers buffers = {.span = malloc(SPAN_BYTES)};
+    const enum status status = buffers.span ? read_list(&reading, first, count, rows, &buffers, err)
+                                            : error_memory(err, SPAN_BYTES, "rows");
+    free(buffers.span);
+    free(buffers.taken);
+    return status;
 }
 
 /* Reads blobs of rows of the list, end to end, with these lengths. */

@@ -59,11 +59,9 @@ struct move {
     void *context;
 };
 
-/* Read rows [first, first + count) of the list, except blobs; or the lengths of texts and blobs. */
+/* Reads rows [first, first + count) of the list, except blobs. */
 enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
                       struct error *err);
-enum status move_lengths(const struct move_column *column, uint64_t first, uint64_t count,
-                         uint64_t *lengths, struct error *err);
 
 /* Call it before the datasets are created: sets `bytes` of text and blob columns, and row_bytes of text
  * columns to the length of the longest text, at least 1. */

@@ -185,8 +185,7 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, str
     return status;
 }
 
-/* An attribute of 64 bytes of the object `name`; false: there is none. */
-static bool read_text64(char text[65], hid_t file, const char *name, const char *attribute_name)
+bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute_name)
 {
     hid_t attribute = H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
                           ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
@@ -203,7 +202,7 @@ static bool read_text64(char text[65], hid_t file, const char *name, const char 
 
 bool parts_identity(char identity[65], hid_t file)
 {
-    return read_text64(identity, file, "checksums", "identity");
+    return parts_checksum(identity, file, "checksums", "identity");
 }
 
 static bool has_identity(const struct part *part)
@@ -464,7 +463,7 @@ static enum status read_root(char root[65], const struct part *part, const char 
     snprintf(where, sizeof where, "checksums%s", name);
     if (h5_open_file(&file, part->path, false, err))
         return STATUS_FAILED;
-    const bool there = read_text64(root, file, where, "root");
+    const bool there = parts_checksum(root, file, where, "root");
     h5_close(&file);
     return there ? STATUS_OK : h5_damaged(err, part->path, "%s has no checksums", name);
 }

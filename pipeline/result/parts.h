@@ -55,7 +55,9 @@ enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
  * their text), one for each part with rows of it. */
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err);
 
-/* The attribute `identity` of /checksums of a file, into a text of 65 bytes; false: it has none. */
+/* An attribute of 64 bytes of the object `name` ("checksums/images/path"); false: there is none, and the text is
+ * "". parts_identity: `identity` of /checksums. */
+bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute);
 bool parts_identity(char identity[65], hid_t file);
 
 /* Writes the manifest. */

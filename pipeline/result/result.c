@@ -78,11 +78,10 @@ const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
     TEXT(result_sweep, measure, false), TEXT(result_sweep, reason, false),
     NUMBER(result_sweep, sample, VALUE_U32, false, 0, UINT32_MAX)};
 
-#define RUN_TEXTS 5
-static const struct attribute run_attribute[RUN_TEXTS + 1] = {
-    LONG_TEXT(store_run, command, "command"), LONG_TEXT(store_run, device, "device"),
-    LONG_TEXT(store_run, driver, "driver"),   LONG_TEXT(store_run, host, "host"),
-    LONG_TEXT(store_run, json, "details"),    NUMBER(store_run, seconds, VALUE_F64, false, 0, 0)};
+const struct attribute result_run_attribute[RESULT_RUN_TEXTS + 1] = {
+    LONG_TEXT(store_run, command, "command"), LONG_TEXT(store_run, json, "details"),
+    LONG_TEXT(store_run, device, "device"),   LONG_TEXT(store_run, driver, "driver"),
+    LONG_TEXT(store_run, host, "host"),       NUMBER(store_run, seconds, VALUE_F64, false, 0, 0)};
 
 static const struct attribute root_attribute[] = {
     LONG_TEXT(result, version, "clpipe_version"),
@@ -94,7 +93,7 @@ static const struct attribute root_attribute[] = {
     {                                                                                              \
         name, VALUE_U64, offsetof(struct list_share, field), 0, false, 0, INT64_MAX                \
     }
-static const struct attribute share_attribute[] = {
+const struct attribute result_share_attribute[RESULT_SHARE_ATTRIBUTES] = {
     SHARE("shard_index", index),     SHARE("shard_count", count),
     SHARE("shard_first", first),     SHARE("shard_last", last),
     SHARE("list_count", list_count), TEXT(list_share, list_digest, false)};
@@ -196,7 +195,8 @@ static enum status open_share(struct result *result, struct error *err)
     struct list_share *share = &result->share;
     if (H5Aexists(result->file, "shard_count") <= 0)
         return STATUS_OK;
-    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute), err))
+    if (h5_get_attributes(share, result->file, result_share_attribute, RESULT_SHARE_ATTRIBUTES,
+                          err))
         return STATUS_FAILED;
     return share->index < share->count && share->first <= share->last &&
                    share->last <= share->list_count
@@ -531,9 +531,9 @@ enum status result_check_current(const struct result *result, struct error *err)
 
 static void clear_run(struct result *r)
 {
-    for (unsigned i = 0; i < RUN_TEXTS; i++) {
+    for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++) {
         char *text;
-        memcpy(&text, (char *)&r->run + run_attribute[i].offset, sizeof text);
+        memcpy(&text, (char *)&r->run + result_run_attribute[i].offset, sizeof text);
         free(text);
     }
     r->run = (struct store_run){.command = NULL};
@@ -905,7 +905,7 @@ enum status result_run_at(struct result *result, uint64_t i, struct store_run *r
         return STATUS_FAILED;
     clear_run(result);
     enum status status =
-        h5_get_attributes(&result->run, group, run_attribute, COUNT(run_attribute), err);
+        h5_get_attributes(&result->run, group, result_run_attribute, RESULT_RUN_TEXTS + 1, err);
     *run = result->run;
     return status;
 }

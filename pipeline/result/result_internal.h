@@ -50,6 +50,12 @@ extern const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIB
     result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES],
     result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES];
 
+/* Those of the root of a shard, and of a run: its texts, then its seconds. */
+#define RESULT_SHARE_ATTRIBUTES 6
+#define RESULT_RUN_TEXTS        5
+extern const struct attribute result_share_attribute[RESULT_SHARE_ATTRIBUTES],
+    result_run_attribute[RESULT_RUN_TEXTS + 1];
+
 /* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
  * exist, the rest only if the images' folders are classes. */
 #define SWEEP_AXIS          "sweep"

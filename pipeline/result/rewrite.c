@@ -42,21 +42,6 @@ struct writing {
     unsigned columns;
 };
 
-/* Writes a text of any bytes, usually UTF-8. */
-static enum status put_text(hid_t object, const char *name, const char *text, struct error *err)
-{
-    const size_t length = text ? strlen(text) : 0;
-    if (utf8_valid(text ? text : "", length))
-        return h5_put_text(object, name, text ? text : "", err);
-    char *copy = malloc(4 * length + 1);
-    if (!copy)
-        return error_memory(err, 4 * length + 1, "a text");
-    path_to_utf8(copy, 4 * length + 1, text, length);
-    enum status status = h5_put_text(object, name, copy, err);
-    free(copy);
-    return status;
-}
-
 /* --- columns ----------------------------------------------------------------------------------- */
 
 static void add_column(struct writing *w, enum move_kind kind, unsigned number, size_t row_bytes,
@@ -318,18 +303,13 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
     clock_iso8601(finished, clock_created());
     if (w->rewrite->began)
         run.seconds = clock_seconds_since(w->rewrite->began);
-    const char *const texts[][2] = {{"command", run.command}, {"details", run.json},
-                                    {"device", run.device},   {"driver", run.driver},
-                                    {"host", run.host},       {"clpipe_version", CLPIPE_VERSION},
-                                    {"finished", finished}};
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
-    if (h5_create_group(&group, runs, name, err))
-        return STATUS_FAILED;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (put_text(group, texts[i][0], texts[i][1], err))
-            return STATUS_FAILED;
-    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, err))
+    if (h5_create_group(&group, runs, name, err) ||
+        h5_put_attributes(group, result_run_attribute, RESULT_RUN_TEXTS, &run, err) ||
+        h5_put_text(group, "clpipe_version", CLPIPE_VERSION, err) ||
+        h5_put_text(group, "finished", finished, err) ||
+        h5_put_number(group, "seconds", VALUE_F64, &run.seconds, err))
         return STATUS_FAILED;
     return map && !map->same ? carry_write_map(group, map, err) : STATUS_OK;
 }
@@ -388,33 +368,17 @@ static enum status write_carried(struct writing *w, struct error *err)
     return status;
 }
 
-static enum status put_share(struct writing *w, const struct list_share *share, struct error *err)
-{
-    const struct {
-        const char *name;
-        uint64_t value;
-    } number[] = {{"shard_index", share->index},
-                  {"shard_count", share->count},
-                  {"shard_first", share->first},
-                  {"shard_last", share->last},
-                  {"list_count", share->list_count}};
-    if (share->count == 0)
-        return STATUS_OK;
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        if (h5_put_number(w->file, number[i].name, VALUE_U64, &number[i].value, err))
-            return STATUS_FAILED;
-    return put_text(w->file, "list_digest", share->list_digest, err);
-}
-
 static enum status write_content(struct writing *w, const char *temporary, struct error *err)
 {
     const struct rewrite *rewrite = w->rewrite;
     const struct content *content = w->content;
     struct result *replaced = rewrite->replaced;
     if (schema_put_root(w->file, err) ||
-        put_text(w->file, "parameters", content->parameters, err) ||
-        (content->preset && put_text(w->file, "preset", content->preset, err)) ||
-        put_share(w, &content->share, err))
+        h5_put_text(w->file, "parameters", content->parameters, err) ||
+        (content->preset && h5_put_text(w->file, "preset", content->preset, err)) ||
+        (content->share.count > 0 &&
+         h5_put_attributes(w->file, result_share_attribute, RESULT_SHARE_ATTRIBUTES,
+                           &content->share, err)))
         return STATUS_FAILED;
     enum status status = write_rows(w, err);
     if (!status && rewrite->sidecars)

@@ -2,6 +2,7 @@
 #include "result/selections.h"
 #include "base/path.h"
 #include "result/change.h"
+#include "result/parts.h"
 #include "result/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,14 +259,6 @@ enum status selections_carry(hid_t file, struct result *from, const int64_t *now
 void selections_root(char root[65], struct result *result, const char *dataset)
 {
     char name[2 * FEATURE_NAME_MAX + 32];
-    char *text = NULL;
-    *root = '\0';
     snprintf(name, sizeof name, "checksums%s", dataset);
-    if (!h5_is_object(result->file, "checksums", H5O_TYPE_GROUP) ||
-        !h5_is_object(result->file, name, H5O_TYPE_DATASET))
-        return;
-    H5_SCOPED hid_t checksums = H5Dopen2(result->file, name, H5P_DEFAULT);
-    if (h5_get_text(&text, checksums, "root", false, NULL) == STATUS_OK && text)
-        snprintf(root, 65, "%s", text);
-    free(text);
+    parts_checksum(root, result->file, name, "root");
 }
