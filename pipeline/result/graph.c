@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP      "neighbours"
-#define BLOCK_ROWS 65536u
+#define GROUP "neighbours"
 
 static char *graph_name(char buffer[FEATURE_NAME_MAX + 15], const char *feature)
 {
@@ -33,24 +32,6 @@ enum status graph_check(struct result *result, const char *feature, bool replace
     return STATUS_OK;
 }
 
-static enum status write_distances(hid_t dataset, const struct graph_values *values,
-                                   struct error *err)
-{
-    const uint64_t step = values->rows < BLOCK_ROWS ? values->rows : BLOCK_ROWS;
-    float *block = malloc((size_t)step * values->n * sizeof *block + 1);
-    enum status status =
-        block ? STATUS_OK
-              : error_memory(err, (size_t)step * values->n * sizeof *block, "distances");
-    for (uint64_t first = 0; first < values->rows && status == STATUS_OK; first += step) {
-        const uint64_t left = values->rows - first, count = left < step ? left : step;
-        for (uint64_t i = 0; i < count * values->n; i++)
-            block[i] = (float)values->squared[first * values->n + i];
-        status = h5_write_rows(dataset, VALUE_F32, first, count, block, err);
-    }
-    free(block);
-    return status;
-}
-
 static enum status write_graph(void *context, hid_t file, struct error *err)
 {
     const struct graph_values *values = context;
@@ -69,7 +50,7 @@ static enum status write_graph(void *context, hid_t file, struct error *err)
         h5_put_number(group, "squared", VALUE_U8, &is_squared, err) ||
         h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, err) ||
         h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, err) ||
-        write_distances(dataset, values, err))
+        h5_write_rows(dataset, VALUE_F64, 0, values->rows, values->squared, err))
         return STATUS_FAILED;
     return h5_finish_dataset(&dataset, err);
 }
@@ -94,8 +75,7 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
     char name[FEATURE_NAME_MAX + 16];
     hsize_t rows[2], distances[2];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    *out = (struct graph){
-        .result = result, .rows_dataset = H5I_INVALID_HID, .distances_dataset = H5I_INVALID_HID};
+    *out = (struct graph){.rows_dataset = H5I_INVALID_HID, .distances_dataset = H5I_INVALID_HID};
     graph_name(name, feature);
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) ||
         !h5_is_object(result->file, name, H5O_TYPE_GROUP))

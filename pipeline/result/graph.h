@@ -29,7 +29,6 @@ enum status graph_write(struct result *result, const struct graph_values *values
 
 /* A graph of a finished file. */
 struct graph {
-    struct result *result;
     hid_t rows_dataset, distances_dataset;
     uint64_t rows;
     uint32_t n;

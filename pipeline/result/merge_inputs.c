@@ -108,9 +108,8 @@ static enum status note_left_out(struct merge_report *report, struct result *res
 static uint64_t length_of(hid_t dataset)
 {
     hsize_t size[2] = {0, 0};
-    hid_t space = H5Dget_space(dataset);
+    H5_SCOPED hid_t space = H5Dget_space(dataset);
     H5Sget_simple_extent_dims(space, size, NULL);
-    h5_close(&space);
     return size[0];
 }
 
@@ -118,8 +117,8 @@ static uint64_t length_of(hid_t dataset)
 static enum status look_at_thumbnails(struct merge_input *input, struct result *result,
                                       struct error *err)
 {
-    hid_t data = H5Dopen2(result->file, THUMBNAIL_GROUP "/data", H5P_DEFAULT),
-          ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
+    H5_SCOPED hid_t data = H5Dopen2(result->file, THUMBNAIL_GROUP "/data", H5P_DEFAULT),
+                    ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
     uint64_t end = 0;
     input->part.thumbnail_bytes = length_of(data);
     enum status status = input->part.rows > 0
@@ -129,8 +128,6 @@ static enum status look_at_thumbnails(struct merge_input *input, struct result *
         status = h5_damaged(
             err, result->path, "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
             (unsigned long long)end, (unsigned long long)input->part.thumbnail_bytes);
-    h5_close(&ends);
-    h5_close(&data);
     return status;
 }
 
@@ -395,14 +392,13 @@ static bool find_object(char *name, size_t size, hid_t file)
     bool found = false;
     for (int i = 0; i < 3 && !found; i++) {
         struct h5_names names;
-        hid_t group;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
         found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type,
                             objects[i].mark, NULL) == STATUS_OK &&
                 names.count > 0;
         if (found)
             snprintf(name, size, "%s/%s", objects[i].group, names.name[0]);
         h5_free_names(&names);
-        h5_close(&group);
     }
     return found;
 }

@@ -68,9 +68,8 @@ static struct parts *find_parts_of(hid_t dataset, char *name, size_t size)
 {
     if (!attached)
         return NULL;
-    hid_t file = H5Iget_file_id(dataset);
+    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
     struct parts *parts = file > 0 ? find_parts(file) : NULL;
-    h5_close(&file);
     const ssize_t length = parts ? H5Iget_name(dataset, name, size) : 0;
     return length > 0 && (size_t)length < size ? parts : NULL;
 }
@@ -187,16 +186,15 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, str
 
 bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute_name)
 {
-    hid_t attribute = H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
-                          ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
-                          : H5I_INVALID_HID;
-    hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    H5_SCOPED hid_t attribute =
+        H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
+            ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
+            : H5I_INVALID_HID;
+    H5_SCOPED hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
     memset(text, 0, 65);
     const bool there = type > 0 && H5Tget_class(type) == H5T_STRING &&
                        H5Tis_variable_str(type) == 0 && H5Tget_size(type) == 64 &&
                        H5Aread(attribute, type, text) >= 0;
-    h5_close(&type);
-    h5_close(&attribute);
     return there && text[0];
 }
 
@@ -208,10 +206,9 @@ bool parts_identity(char identity[65], hid_t file)
 static bool has_identity(const struct part *part)
 {
     char identity[65];
-    hid_t file;
+    H5_SCOPED hid_t file = H5I_INVALID_HID;
     const bool same = h5_open_file(&file, part->path, false, NULL) == STATUS_OK &&
                       parts_identity(identity, file) && strcmp(identity, part->identity) == 0;
-    h5_close(&file);
     return same;
 }
 
@@ -284,7 +281,7 @@ static bool maps(hid_t list, size_t i, const struct member *member, const char *
     const uint64_t first = by_bytes(name) ? member->first_byte : member->first,
                    count = extent(&member->part, name);
     hsize_t start[2], end[2];
-    hid_t space = H5Pget_virtual_vspace(list, i);
+    H5_SCOPED hid_t space = H5Pget_virtual_vspace(list, i);
     const ssize_t file_length = H5Pget_virtual_filename(list, i, file, sizeof file),
                   dataset_length = H5Pget_virtual_dsetname(list, i, dataset, sizeof dataset);
     const bool right = space > 0 && H5Sget_simple_extent_ndims(space) <= 2 &&
@@ -293,7 +290,6 @@ static bool maps(hid_t list, size_t i, const struct member *member, const char *
                        (size_t)file_length < sizeof file && strcmp(file, member->part.name) == 0 &&
                        dataset_length > 0 && (size_t)dataset_length < sizeof dataset &&
                        strcmp(dataset, name) == 0;
-    h5_close(&space);
     return right;
 }
 
@@ -306,15 +302,12 @@ static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, c
         return STATUS_FAILED;
     if (h5_is_object(*file, name, H5O_TYPE_DATASET))
         *dataset = H5Dopen2(*file, name, H5P_DEFAULT);
-    hid_t list = H5Dget_create_plist(*dataset), type = H5Dget_type(*dataset);
-    hid_t space = H5Dget_space(*dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(*dataset), type = H5Dget_type(*dataset),
+                    space = H5Dget_space(*dataset);
     const size_t bytes = H5Tget_size(type);
     const bool good =
         *dataset > 0 && H5Pget_layout(list) != H5D_VIRTUAL &&
         !h5_bad_storage(*dataset, (uint64_t)H5Sget_simple_extent_npoints(space) * bytes, bytes);
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&list);
     if (good)
         return STATUS_OK;
     h5_close(dataset);
@@ -351,12 +344,11 @@ static const char *bad_mapping(hid_t dataset)
         return "is put together from other datasets";
     if (find_shown(parts, name))
         return NULL;
-    hid_t list = H5Dget_create_plist(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     bool right = parts->shown_count < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
     for (unsigned i = 0; i < parts->count && right; i++)
         if (extent(&parts->member[i].part, name) > 0)
             right = mapped < count && maps(list, mapped++, &parts->member[i], name);
-    h5_close(&list);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
                : "is put together differently from what the manifest says";
@@ -459,12 +451,11 @@ static enum status read_root(char root[65], const struct part *part, const char 
                              struct error *err)
 {
     char where[600];
-    hid_t file;
+    H5_SCOPED hid_t file = H5I_INVALID_HID;
     snprintf(where, sizeof where, "checksums%s", name);
     if (h5_open_file(&file, part->path, false, err))
         return STATUS_FAILED;
     const bool there = parts_checksum(root, file, where, "root");
-    h5_close(&file);
     return there ? STATUS_OK : h5_damaged(err, part->path, "%s has no checksums", name);
 }
 

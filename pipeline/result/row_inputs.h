@@ -27,7 +27,8 @@ void log_input_init(struct row_input *out, struct log_input *input, const struct
 
 /* The current stat() of an image's file. */
 struct row_stat {
-    uint64_t row, inode;
+    uint64_t row; /* first: they are sorted by it */
+    uint64_t inode;
     int64_t ctime_ns;
 };
 

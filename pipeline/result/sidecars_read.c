@@ -15,11 +15,9 @@ struct sidecar_reader {
 
 static bool is_number(hid_t file)
 {
-    hid_t dataset = H5Dopen2(file, "images/cls", H5P_DEFAULT);
-    hid_t type = dataset >= 0 ? H5Dget_type(dataset) : H5I_INVALID_HID;
+    H5_SCOPED hid_t dataset = H5Dopen2(file, "images/cls", H5P_DEFAULT);
+    H5_SCOPED hid_t type = dataset >= 0 ? H5Dget_type(dataset) : H5I_INVALID_HID;
     const bool number = type >= 0 && H5Tget_class(type) == H5T_INTEGER;
-    h5_close(&type);
-    h5_close(&dataset);
     return number;
 }
 

@@ -3,6 +3,7 @@
  *   store_put: values by the contract's formulas ─> journal (result/journal.h)
  *   store_finish: the journal's order ─> lists of rows (logs, finished file) ─> rewrite ─> OUT.h5 */
 #include "result/store.h"
+#include "base/compare.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
@@ -347,12 +348,6 @@ static enum status add_stat(struct store *store, const struct store_record *reco
     return stat ? STATUS_OK : error_memory(err, 2 * store->stats * size, "inode numbers");
 }
 
-static int compare_stats(const void *a, const void *b)
-{
-    const uint64_t x = ((const struct row_stat *)a)->row, y = ((const struct row_stat *)b)->row;
-    return (x > y) - (x < y);
-}
-
 enum status store_put(struct store *store, const struct store_record *record, struct error *err)
 {
     struct store_record kept = *record;
@@ -661,7 +656,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
         result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
                           store->source_now, size);
     if (finished && store->stats > 0) {
-        qsort(store->stat, store->stats, sizeof *store->stat, compare_stats);
+        qsort(store->stat, store->stats, sizeof *store->stat, compare_u64);
         file.stat = store->stat;
         file.stats = store->stats;
     }
