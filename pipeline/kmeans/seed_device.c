@@ -28,7 +28,7 @@ struct rounds {
     cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain, and in all up to there */
     cl_mem state;      /* KMEANS_SEED_STATE values */
     cl_mem totals;     /* per round of a batch: what remains after it */
-    double *host_random, *host_totals;
+    double *host_random, *host_totals, *host_upto;
     cl_uint blocks, groups; /* groups: of a round's launches of seed_exact */
 };
 
@@ -89,22 +89,21 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
     const size_t random = BATCH * KMEANS_TRIALS_MAX;
     const cl_uint state[KMEANS_SEED_STATE] = {
         [KMEANS_CHOSEN] = KMEANS_NONE, [KMEANS_SEEDS] = rounds->draws->from, [KMEANS_DONE] = 0};
-    double *host_upto;
     const struct lane_wanted wanted[] = {BUFFER(rounds->random, random * sizeof(double)),
                                          BUFFER(rounds->sums, all * sizeof(double)),
                                          BUFFER(rounds->upto, all * sizeof(double)),
                                          BUFFER(rounds->state, sizeof state),
                                          BUFFER(rounds->totals, BATCH * sizeof(double)),
                                          HOST(rounds->launches, STEPS * data->tile_count),
-                                         HOST(host_upto, all),
+                                         HOST(rounds->host_upto, all),
                                          HOST(rounds->host_random, random),
                                          HOST(rounds->host_totals, BATCH)};
     if (lane_hold(&rounds->held, lane, wanted, COUNT_OF(wanted), "seeding", err) != STATUS_OK)
         return err->status;
     for (size_t b = 0; b < rounds->blocks; b++)
-        host_upto[b * KMEANS_TRIALS_MAX] = upto[b];
-    if (lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), host_upto, err) !=
-            STATUS_OK ||
+        rounds->host_upto[b * KMEANS_TRIALS_MAX] = upto[b];
+    if (lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), rounds->host_upto,
+                   err) != STATUS_OK ||
         lane_write(lane, "seeds", rounds->state, 0, sizeof state, state, err) != STATUS_OK ||
         float16_open_candidates(&rounds->candidates, &rounds->shard->assign, err) != STATUS_OK)
         return err->status;
