@@ -40,6 +40,7 @@ static void models_directory(char *path, size_t size)
         snprintf(path, size, "%s/.local/share/clpipe/models", home ? home : "");
 }
 
+/* Under the lock. */
 static const struct net_model *find_open(const char *digest)
 {
     const struct net_model *model = models;
@@ -48,30 +49,37 @@ static const struct net_model *find_open(const char *digest)
     return model;
 }
 
-/* Reads a network, unless it is open. */
-static enum status open_model(const struct net_model **out, const char *path, struct error *err)
-{
-    struct net_model *model;
-    if (net_model_open(&model, path, err) != STATUS_OK)
-        return STATUS_FAILED;
-    *out = find_open(model->digest);
-    if (*out) {
-        net_model_close(&model);
-        return STATUS_OK;
-    }
-    model->next = models;
-    *out = models = model;
-    return STATUS_OK;
-}
-
 static bool ends_in(const char *path, const char *suffix)
 {
     const size_t length = strlen(path), end = strlen(suffix);
     return length > end && strcmp(path + length - end, suffix) == 0;
 }
 
+/* A model whose name ends in .onnx is not started. */
+static enum status open_file(struct feature_net *net, const char *path, struct error *err)
+{
+    struct net_model *model;
+    if (ends_in(path, RUNTIME_SUFFIX)) {
+        net->runtime = runtime_of(path);
+        return net->runtime ? STATUS_OK : error_memory(err, PATH_SIZE, "a model");
+    }
+    if (net_model_open(&model, path, err) != STATUS_OK)
+        return STATUS_FAILED;
+    pthread_mutex_lock(&lock);
+    net->model = find_open(model->digest);
+    if (net->model) {
+        net_model_close(&model);
+    } else {
+        model->next = models;
+        net->model = models = model;
+    }
+    pthread_mutex_unlock(&lock);
+    strcpy(net->digest, net->model->digest);
+    return STATUS_OK;
+}
+
 /* model=FILE: a name without a slash that is no file is looked up in the directory as NAME.net or
- * NAME.onnx. A model whose name ends in .onnx is not started. */
+ * NAME.onnx. */
 static enum status use_model(struct feature_net *net, const char *file, struct error *err)
 {
     static const char *const suffixes[] = {SUFFIX, RUNTIME_SUFFIX};
@@ -87,16 +95,7 @@ static enum status use_model(struct feature_net *net, const char *file, struct e
                              "; 'clpipe-network lite0' makes one",
                              file, (int)(strlen(path) - strlen(RUNTIME_SUFFIX)), path);
     }
-    if (ends_in(path, RUNTIME_SUFFIX)) {
-        net->runtime = runtime_of(path);
-        return net->runtime ? STATUS_OK : error_memory(err, PATH_SIZE, "a model");
-    }
-    pthread_mutex_lock(&lock);
-    const enum status status = open_model(&net->model, path, err);
-    pthread_mutex_unlock(&lock);
-    if (status == STATUS_OK)
-        strcpy(net->digest, net->model->digest);
-    return status;
+    return open_file(net, path, err);
 }
 
 /* Does the file have that digest? */
@@ -136,17 +135,16 @@ static bool look_for(char path[PATH_SIZE], const char *suffix, const char *diges
 static void find_model(struct feature_net *net)
 {
     char path[PATH_SIZE];
-    if (net->made_by[0]) {
-        net->runtime = runtime_find(net->digest);
-        if (!net->runtime && look_for(path, RUNTIME_SUFFIX, net->digest))
-            net->runtime = runtime_of(path);
-        return;
-    }
+    const bool is_onnx = net->made_by[0];
     pthread_mutex_lock(&lock);
-    net->model = find_open(net->digest);
-    if (!net->model && look_for(path, SUFFIX, net->digest))
-        open_model(&net->model, path, NULL);
+    if (is_onnx)
+        net->runtime = runtime_find(net->digest);
+    else
+        net->model = find_open(net->digest);
     pthread_mutex_unlock(&lock);
+    if (!net->runtime && !net->model &&
+        look_for(path, is_onnx ? RUNTIME_SUFFIX : SUFFIX, net->digest))
+        open_file(net, path, NULL);
 }
 
 /* --- settings -------------------------------------------------------------------------------- */

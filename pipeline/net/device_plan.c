@@ -45,12 +45,6 @@ size_t net_plan_bytes(const struct net_tensor *tensor)
 
 /* --- fused additions -------------------------------------------------------------------------- */
 
-static bool is_depthwise(const struct net_model *model, const struct net_layer *layer)
-{
-    return layer->f.groups == layer->f.channels &&
-           layer->f.groups == model->tensors[layer->f.a].channels;
-}
-
 /* Whether a layer is computed as rows times channels. */
 static bool is_window(const struct net_model *model, uint32_t layer)
 {
@@ -156,7 +150,7 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
                  tile->pitch / 8);
         return "net_pixels";
     }
-    if (!is_depthwise(plan->model, layer) || f->channels <= PIXEL_CHANNELS ||
+    if (f->groups != f->channels || f->groups != a->channels || f->channels <= PIXEL_CHANNELS ||
         f->kernel_y != f->kernel_x || f->stride_y != f->stride_x || f->dilation_y != 1 ||
         f->dilation_x != 1)
         return NULL;

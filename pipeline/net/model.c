@@ -225,11 +225,6 @@ static const char *check_scaled(const struct net_fields *f, uint32_t most_shift)
                : "its multiplier or its shift is out of range";
 }
 
-static bool same_sides(const struct net_fields *f, const struct net_tensor *a)
-{
-    return f->height == a->height && f->width == a->width;
-}
-
 /* Reads what is specific to the kind; a and b exist, and the fields are those of the kind. */
 static const char *read_kind(struct net_layer *layer, struct reading *reading)
 {
@@ -242,7 +237,8 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
         return fault;
     if (f->kind != NET_CONVOLUTION && f->channels != a->channels)
         return "it changes the number of channels";
-    if (!(has & HAS_WINDOW) && f->kind != NET_SUM && !same_sides(f, a))
+    if (!(has & HAS_WINDOW) && f->kind != NET_SUM &&
+        (f->height != a->height || f->width != a->width))
         return "it changes the size";
     switch ((enum net_kind)f->kind) {
     case NET_CONVOLUTION:
