@@ -129,6 +129,9 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
     if (status != STATUS_OK || !comm)
         return status;
     status = run_rank_on(ocl, &ranks, comm, err);
+    /* One may have failed in what it did alone, after the others had finished. */
+    if (status == STATUS_OK)
+        status = comm_processes_meet(comm, err);
     if (status != STATUS_OK) {
         comm_fail(comm, err);
         /* Rank 0's result applies to all. */

@@ -340,16 +340,16 @@ def test_commands_that_do_not_share(photos, tmp_path):
 # --- what one rank lacks --------------------------------------------------------------------------
 
 FAULTS = CLPIPE.parent / "tests" / "faults.so"
-# Runs a command with a library that only rank 1 loads.
-FOR_RANK_1 = ["sh", "-c", 'library=$0; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 1 ] || export LD_PRELOAD="$library"; '
-              'exec "$@"']
+# Runs a command with a library that only the first of its arguments, a rank, loads.
+FOR_RANK = ["sh", "-c", 'library=$1; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != $0 ] || export LD_PRELOAD="$library"; '
+            'shift; exec "$@"']
 
 
-def run_with_library(mpirun, library, ranks, *args, cwd, env=None):
+def run_with_library(mpirun, library, ranks, *args, cwd, env=None, rank=1):
     """It must not hang; the lines that clpipe has said."""
     command = mpirun.command(ranks, *args)
     start = command.index(str(CLPIPE))
-    result = subprocess.run([*command[:start], *FOR_RANK_1, library, *command[start:]], cwd=cwd, text=True,
+    result = subprocess.run([*command[:start], *FOR_RANK, str(rank), library, *command[start:]], cwd=cwd, text=True,
                             env={**os.environ, **(env or {})}, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
     return result.returncode, [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
 
@@ -381,6 +381,27 @@ def test_one_rank_out_of_memory(mpirun, place, photos, tmp_path, command):
         # 1: a picture has failed, as in an ingest by one process.
         assert len(lines) == (code not in (0, 1)), (site, code, lines)
         assert not site.startswith("mpi+") or "out of memory" in lines[0], (site, lines)
+
+
+@pytest.mark.deep
+def test_the_first_rank_fails_alone(mpirun, place, tmp_path):
+    """Each allocation that only rank 0 makes, also in what it does for levels when the others have finished."""
+    if not FAULTS.exists():
+        pytest.skip("faults.so is not built in this variant")
+    args = ["cluster", place / "rows.npy", "--levels", "24,6", "--threads", "2", "-q", "-o", "x.h5"]
+    sites = []
+    for rank in (0, 1):
+        (tmp_path / "x.h5").unlink(missing_ok=True)
+        assert run_with_library(mpirun, FAULTS, 2, *args, cwd=tmp_path, rank=rank,
+                                env={"CLPIPE_FAULT_LIST": str(tmp_path / f"sites{rank}")})[0] == 0
+        sites.append({line.split()[1] for line in (tmp_path / f"sites{rank}").read_text().splitlines()
+                      if line.startswith("memory clpipe")})
+    assert len(sites[0] - sites[1]) > 20
+    for site in sorted(sites[0] - sites[1]):
+        (tmp_path / "x.h5").unlink(missing_ok=True)
+        code, lines = run_with_library(mpirun, FAULTS, 2, *args, cwd=tmp_path, rank=0,
+                                       env={"CLPIPE_FAULT": f"memory {site} 1 12"})
+        assert code in (0, 3) and len(lines) == (code == 3), (site, code, lines)
 
 
 NO_THREADS = """
