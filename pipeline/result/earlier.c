@@ -9,13 +9,12 @@
 #define BLOCK_ROWS  4096u
 #define BLOCK_BYTES (4u << 20) /* compared at a time */
 
-static unsigned column_number(bool failures, const char *name)
+static unsigned image_column(const char *name)
 {
-    const struct table *table = failures ? &failure_table : &image_table;
     unsigned i = 0;
-    while (strcmp(table->column[i].name, name) != 0)
+    while (strcmp(image_table.column[i].name, name) != 0)
         i++;
-    return (failures ? ROW_FAILURE : ROW_IMAGE) + i;
+    return ROW_IMAGE + i;
 }
 
 /* --- rows that are equal ----------------------------------------------------------------------- */
@@ -99,23 +98,6 @@ static enum status compare_rows(uint8_t *differs, const struct move_column *colu
     return status;
 }
 
-static struct move_column table_column(const struct earlier_rows *rows, bool failures, unsigned i)
-{
-    const struct column *column = &(failures ? &failure_table : &image_table)->column[i];
-    return (struct move_column){.kind = column->type == VALUE_TEXT ? MOVE_TEXT : MOVE_FIXED,
-                                .number = (failures ? ROW_FAILURE : ROW_IMAGE) + i,
-                                .row_bytes = value_size(column->type) * column->width,
-                                .input = rows->input};
-}
-
-static struct move_column feature_column(const struct earlier_rows *rows, unsigned i)
-{
-    return (struct move_column){.number = ROW_FEATURE + i,
-                                .row_bytes =
-                                    feature_row_bytes(&rows->content->features->feature[i]),
-                                .input = rows->input};
-}
-
 /* Whether rows of the log equal the finished file's rows in their place. */
 static enum status compare_block(bool *same, const struct earlier_rows *rows, bool failures,
                                  uint64_t first, uint64_t row, uint64_t count, struct error *err)
@@ -134,13 +116,10 @@ static enum status compare_block(bool *same, const struct earlier_rows *rows, bo
         if (strcmp(name, "inode") == 0 || strcmp(name, "ctime_ns") == 0 ||
             (of_table && table->column[i].optional && !rows->codes))
             continue;
-        const struct move_column column = of_table ? table_column(rows, failures, i)
-                                          : i - table->count < features
-                                              ? feature_column(rows, i - table->count)
-                                              : (struct move_column){.kind = MOVE_BLOB,
-                                                                     .number = ROW_THUMBNAIL,
-                                                                     .row_bytes = 8,
-                                                                     .input = rows->input};
+        const unsigned number = of_table ? (failures ? ROW_FAILURE : ROW_IMAGE) + i
+                                : i - table->count < features ? ROW_FEATURE + i - table->count
+                                                              : ROW_THUMBNAIL;
+        const struct move_column column = row_column(number, rows->content->features, rows->input);
         status = compare_rows(differs, &column, first, place, count, err);
         *same = !memchr(differs, 1, count);
     }
@@ -222,9 +201,8 @@ static enum status check_content(struct row_map *map, const struct earlier_rows 
             if (feature && (!there || strcmp(there->spec, feature->spec) != 0 ||
                             there->dimension != feature->dimension))
                 continue;
-            const struct move_column column =
-                feature ? feature_column(rows, i - 2)
-                        : table_column(rows, false, column_number(false, names[i]) - ROW_IMAGE);
+            const struct move_column column = row_column(
+                feature ? ROW_FEATURE + i - 2 : image_column(names[i]), features, rows->input);
             status = compare_rows(differs, &column, run->first + at, place, count, err);
         }
         for (uint64_t i = 0; i < count; i++)

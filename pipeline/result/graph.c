@@ -4,8 +4,6 @@
 #include "result/change.h"
 #include "result/result_internal.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define GROUP "neighbours"
 

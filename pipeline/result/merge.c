@@ -11,7 +11,6 @@
 #include "result/merge_inputs.h"
 #include "result/rewrite.h"
 #include "result/signature.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -230,33 +230,31 @@ static enum status open_root(struct result *result, struct error *err)
     return open_share(result, err);
 }
 
-/* The texts of a column with a row for each source, whose dataset stays open in *dataset. */
-static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, struct result *result,
+/* The texts of a column with a row for each source. */
+static enum status read_sources(char ***out, hsize_t *count, struct result *result,
                                 const char *name, struct error *err)
 {
-    if (h5_open_dataset(dataset, result->file, name, VALUE_TEXT, 1, count, err))
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    if (h5_open_dataset(&dataset, result->file, name, VALUE_TEXT, 1, count, err))
         return STATUS_FAILED;
-    if (*count > UINT16_MAX + 1 || h5_text_width(*dataset) > MOST_SOURCE_BYTES)
+    if (*count > UINT16_MAX + 1 || h5_text_width(dataset) > MOST_SOURCE_BYTES)
         return h5_damaged(err, result->path,
                           "it has more than 65,536 sources, or an impossible one");
     *out = calloc(*count + 1, sizeof **out);
     if (!*out)
         return error_memory(err, *count * sizeof **out, "sources");
     for (uint64_t i = 0; i < *count; i++)
-        if (h5_read_text(&(*out)[i], *dataset, i, err))
+        if (h5_read_text(&(*out)[i], dataset, i, err))
             return STATUS_FAILED;
     return STATUS_OK;
 }
 
 static enum status open_sources(struct result *result, struct error *err)
 {
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count, places;
-    enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
-                                      "/images/sources", err);
+    enum status status = read_sources(&result->sources, &count, result, "/images/sources", err);
     if (!status)
-        status = read_sources(&result->directories, &dataset, &places, result,
-                              "/images/" DIRECTORIES, err);
+        status = read_sources(&result->directories, &places, result, "/images/" DIRECTORIES, err);
     if (status)
         return status;
     if (places != count)
@@ -568,7 +566,6 @@ void result_close(struct result **result)
     clear_run(r);
     free(r->runs);
     free(r->run_clusters);
-    h5_close(&r->sources_dataset);
     blob_reader_close(&r->thumbnails);
     rows_close(&r->images);
     rows_close(&r->failures);

@@ -37,8 +37,8 @@ struct result {
     unsigned source_count, feature_count, clusters_count, run_count;
     uint32_t thumbnail_size; /* longest side of thumbnails in pixels; 0: none */
 
-    int64_t file, sources_dataset; /* of HDF5 */
-    uint64_t failed_calls;         /* of HDF5, before it was opened */
+    int64_t file;          /* of HDF5 */
+    uint64_t failed_calls; /* of HDF5, before it was opened */
     struct axes *axes;
     struct rows *images, *failures;
     struct blob_reader *thumbnails; /* NULL: there are none */

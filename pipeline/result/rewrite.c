@@ -44,38 +44,30 @@ struct writing {
 
 /* --- columns ----------------------------------------------------------------------------------- */
 
-static void add_column(struct writing *w, enum move_kind kind, unsigned number, size_t row_bytes,
-                       const struct row_list *list)
+static void add_column(struct writing *w, unsigned number, const struct row_list *list)
 {
-    row_column_name(w->name[w->columns], number, w->content->features);
-    w->column[w->columns++] = (struct move_column){.kind = kind,
-                                                   .number = number,
-                                                   .row_bytes = row_bytes,
-                                                   .list = list,
-                                                   .input = w->rewrite->input};
+    struct move_column *column = &w->column[w->columns];
+    row_column_name(w->name[w->columns++], number, w->content->features);
+    *column = row_column(number, w->content->features, w->rewrite->input);
+    column->list = list;
 }
 
 static void add_table(struct writing *w, const struct table *table, unsigned first,
                       const struct row_list *list)
 {
-    for (unsigned i = 0; i < table->count; i++) {
-        const struct column *column = &table->column[i];
-        if (!column->optional || w->rewrite->codes)
-            add_column(w, column->type == VALUE_TEXT ? MOVE_TEXT : MOVE_FIXED, first + i,
-                       value_size(column->type) * column->width, list);
-    }
+    for (unsigned i = 0; i < table->count; i++)
+        if (!table->column[i].optional || w->rewrite->codes)
+            add_column(w, first + i, list);
 }
 
 static void list_columns(struct writing *w)
 {
-    const struct feature_set *features = w->content->features;
-    for (unsigned i = 0; i < features->count; i++)
-        add_column(w, MOVE_FIXED, ROW_FEATURE + i, feature_row_bytes(&features->feature[i]),
-                   w->rewrite->images);
+    for (unsigned i = 0; i < w->content->features->count; i++)
+        add_column(w, ROW_FEATURE + i, w->rewrite->images);
     add_table(w, &image_table, ROW_IMAGE, w->rewrite->images);
     add_table(w, &failure_table, ROW_FAILURE, w->rewrite->failures);
     if (w->content->thumbnail_size > 0)
-        add_column(w, MOVE_BLOB, ROW_THUMBNAIL, sizeof(uint64_t), w->rewrite->images);
+        add_column(w, ROW_THUMBNAIL, w->rewrite->images);
 }
 
 /* Takes the dataset over. */

@@ -16,6 +16,21 @@ static const struct column *column_of(unsigned number)
                                  : &image_table.column[number];
 }
 
+struct move_column row_column(unsigned number, const struct feature_set *features,
+                              const struct row_input *input)
+{
+    struct move_column out = {.number = number, .input = input, .row_bytes = sizeof(uint64_t)};
+    if (number == ROW_THUMBNAIL) {
+        out.kind = MOVE_BLOB;
+    } else if (number >= ROW_FEATURE) {
+        out.row_bytes = feature_row_bytes(&features->feature[number - ROW_FEATURE]);
+    } else {
+        out.kind = column_of(number)->type == VALUE_TEXT ? MOVE_TEXT : MOVE_FIXED;
+        out.row_bytes = value_size(column_of(number)->type) * column_of(number)->width;
+    }
+    return out;
+}
+
 static bool is_column(unsigned number, const char *name)
 {
     return number < ROW_THUMBNAIL && strcmp(column_of(number)->name, name) == 0;

@@ -17,6 +17,10 @@ enum row_column {
     ROW_COLUMNS = ROW_FEATURE + FEATURE_MAX
 };
 
+/* The column with that number; its list and destinations are not set. */
+struct move_column row_column(unsigned number, const struct feature_set *features,
+                              const struct row_input *input);
+
 /* The logs of a work directory. Thumbnails of another size count as missing. */
 struct log_input {
     const struct records *log;

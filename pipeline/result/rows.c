@@ -1,7 +1,6 @@
 /* rows.c: blocks of table rows. */
 #include "result/rows.h"
 #include "base/path.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* selections.c: adds a selection to a copy of a file, and reads selections. */
 #include "result/selections.h"
-#include "base/path.h"
 #include "result/change.h"
 #include "result/parts.h"
 #include "result/result_internal.h"

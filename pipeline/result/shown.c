@@ -4,7 +4,6 @@
 #include "result/defined.h"
 #include "result/identity.h"
 #include "result/verify_report.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
