@@ -46,6 +46,12 @@ char *format_count(char *buffer, size_t size, uint64_t count);
 /* "1 image", "12,345 images", "2 batches"; returns buffer. */
 char *format_number_of(char *buffer, size_t size, uint64_t count, const char *noun);
 
+/* The same as expressions. The text lives until the end of the enclosing block. */
+#define BYTES_TEXT(bytes)      format_bytes((char[32]){0}, 32, bytes)
+#define DURATION_TEXT(seconds) format_duration((char[32]){0}, 32, seconds)
+#define COUNT_TEXT(count)      format_count((char[32]){0}, 32, count)
+#define NUMBER_OF(count, noun) format_number_of((char[64]){0}, 64, count, noun)
+
 /* first, first + step, ... up to last; one value is a range, too. */
 struct number_range {
     uint64_t first, last, step;

@@ -36,4 +36,9 @@ char *path_working_directory(void);
  * replaced by "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);
 
+/* The same as an expression, in at most 255 bytes, or size - 1. The text lives until the end of the
+ * enclosing block. */
+#define PATH_TEXT(path)          PATH_TEXT_IN(256, path)
+#define PATH_TEXT_IN(size, path) path_for_message((char[size]){0}, size, path)
+
 #endif

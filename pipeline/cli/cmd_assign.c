@@ -26,7 +26,6 @@ static enum status directory_needs_ingest(const struct options *options, struct 
     const struct result_clusters *clusters;
     struct parameters *parameters = NULL;
     const char *spec = NULL;
-    char shown[256];
     if (result_open(&result, options->operand[0], NULL) == STATUS_OK &&
         choose_clusters(&clusters, result, own->name, NULL) == STATUS_OK &&
         parameters_open(&parameters, clusters->parameters, NULL) == STATUS_OK)
@@ -35,8 +34,8 @@ static enum status directory_needs_ingest(const struct options *options, struct 
         error_set(err, STATUS_FAILED,
                   "%s is a directory: compute its features first, with clpipe ingest %s -o F.h5 "
                   "--feature %s=%s",
-                  path_for_message(shown, sizeof shown, options->operand[1]), shown,
-                  clusters->feature, spec);
+                  PATH_TEXT(options->operand[1]), PATH_TEXT(options->operand[1]), clusters->feature,
+                  spec);
     parameters_close(&parameters);
     result_close(&result);
     return err->status;

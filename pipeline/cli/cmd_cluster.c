@@ -26,7 +26,6 @@ struct cluster_options {
 static void tell_of_features(const char *input)
 {
     const char *dataset = strstr(input, ":/features/");
-    char shown[256];
     struct result *result = NULL;
     char *file = dataset ? strndup(input, (size_t)(dataset - input)) : NULL;
     if (file && result_open(&result, file, NULL) == STATUS_OK &&
@@ -34,7 +33,7 @@ static void tell_of_features(const char *input)
         log_message(LOG_NOTICE,
                     "notice: this clusters plain numbers; for the images and the metric of the "
                     "feature: clpipe cluster %s --feature %s",
-                    path_for_message(shown, sizeof shown, file), dataset + strlen(":/features/"));
+                    PATH_TEXT(file), dataset + strlen(":/features/"));
     result_close(&result);
     free(file);
 }

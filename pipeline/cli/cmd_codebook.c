@@ -65,7 +65,6 @@ static enum status write_parameters(char **parameters, const struct feature_set 
 {
     const struct codebook_options *own = (const struct codebook_options *)options;
     struct json json;
-    char word[32];
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_open_array(&json, "codebooks");
@@ -74,8 +73,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_close_array(&json);
     json_uint(&json, "images", pictures);
     json_uint(&json, "sample", own->sample);
-    json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
-    json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
+    json_string(&json, "alpha", CHOICE_WORD(options, "alpha"));
+    json_string(&json, "icc", CHOICE_WORD(options, "icc"));
     json_uint(&json, "decode_scale", 1u << own->image.decode_scale);
     json_close_object(&json);
     const char *text = json_finish(&json);
@@ -91,7 +90,6 @@ static char *read_earlier(const struct feature_set *features, const struct optio
     static const char *const choices[] = {"alpha", "icc"};
     const struct codebook_options *own = (const struct codebook_options *)options;
     uint64_t sample = 0, scale = 0;
-    char word[32];
     struct result *result = NULL;
     struct parameters *parameters = NULL;
     char asked[sizeof features->feature->spec], *earlier = NULL;
@@ -103,7 +101,7 @@ static char *read_earlier(const struct feature_set *features, const struct optio
                 scale == 1u << own->image.decode_scale;
     for (unsigned i = 0; same && i < sizeof choices / sizeof *choices; i++) {
         const char *there = parameters_member(parameters, choices[i]);
-        same = there && strcmp(there, option_choice(word, sizeof word, options, choices[i])) == 0;
+        same = there && strcmp(there, CHOICE_WORD(options, choices[i])) == 0;
     }
     for (unsigned i = 0; same && i <= features->count; i++) {
         const char *spec = parameters_entry(parameters, "codebooks", i, NULL);
@@ -121,14 +119,12 @@ static void report(const struct feature_set *features, uint32_t pictures, bool f
                    const struct options *options)
 {
     struct json *json = report_open(options);
-    char shown[256], images[48];
-    path_for_message(shown, sizeof shown, options->output);
+    const char *shown = PATH_TEXT(options->output);
     json_open_array(json, "codebooks");
     for (unsigned i = 0; i < features->count; i++) {
         const struct feature *feature = &features->feature[i];
         summary_line(options, "%s: %u words learned from %s, in %s", feature->name,
-                     feature->codebook_words,
-                     format_number_of(images, sizeof images, pictures, "image"), shown);
+                     feature->codebook_words, NUMBER_OF(pictures, "image"), shown);
         json_open_object(json, NULL);
         json_string(json, "name", feature->name);
         json_string(json, "spec", feature->spec);

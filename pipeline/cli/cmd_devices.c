@@ -31,12 +31,11 @@ static enum status print_table(const struct ocl_devices *devices, const unsigned
                 "units");
     for (unsigned i = 0; i < devices->count; i++) {
         const struct ocl_device *device = &devices->device[i];
-        char memory[32];
         sink_printf(&sink, "%c %2u  %-4.4s  %-*.48s  %10s  %5u  %s (driver %s)\n",
                     is_chosen(chosen, count, i) ? '*' : ' ', device->index,
                     ocl_device_type_name(device->type), width, device->name,
-                    format_bytes(memory, sizeof memory, device->global_memory),
-                    device->compute_units, device->platform, device->driver);
+                    BYTES_TEXT(device->global_memory), device->compute_units, device->platform,
+                    device->driver);
         if (!device->usable)
             sink_printf(&sink, "            not usable: %s\n", device->reason);
     }

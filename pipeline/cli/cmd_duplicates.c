@@ -124,12 +124,10 @@ static void put_person(struct command_state *state, uint64_t number,
     const struct duplicates_member *member = &state->found.member[group->first + i];
     const enum removal_verdict verdict = state->removal.entry[group->first + i].verdict;
     struct sink *sink = &state->sink;
-    char count[40];
     if (number >= SHOWN_GROUPS)
         return;
     if (i == 0)
-        sink_printf(sink, "\ngroup %" PRIu64 ": %s\n", number,
-                    format_number_of(count, sizeof count, group->count, "image"));
+        sink_printf(sink, "\ngroup %" PRIu64 ": %s\n", number, NUMBER_OF(group->count, "image"));
     if (i < SHOWN_MEMBERS) {
         sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ",
                     verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
@@ -236,10 +234,9 @@ static enum status read_listed(struct command_state *state, struct error *err)
     const char *list = state->own->check;
     char *source = NULL;
     uint64_t repeated;
-    char shown[256];
     if (strcmp(list, "-") != 0 && access(list, R_OK) != 0)
         return error_errno(err, STATUS_USAGE, errno, "access", "cannot read the list %s",
-                           path_for_message(shown, sizeof shown, list));
+                           PATH_TEXT(list));
     state->listed = malloc(sizeof *state->listed); /* not NULL even for an empty list */
     if (!state->listed || asprintf(&source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
         return error_memory(err, strlen(list) + 2, "a file name");
@@ -272,7 +269,6 @@ static enum status print_check(struct command_state *state, struct error *err)
 {
     struct transcript out;
     struct stat st;
-    char shown[256];
     uint64_t safe = 0, paths = 0;
     const char **why = find_reasons(state);
     enum status status =
@@ -316,7 +312,7 @@ static enum status print_check(struct command_state *state, struct error *err)
         return status;
     summary_line(state->options,
                  "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once", safe, paths,
-                 path_for_message(shown, sizeof shown, state->own->check));
+                 PATH_TEXT(state->own->check));
     return safe < paths ? STATUS_PARTIAL : STATUS_OK;
 }
 
@@ -328,61 +324,49 @@ static void summarise(const struct command_state *state, double seconds)
     const struct removal *removal = &state->removal;
     const struct options *options = state->options;
     const struct duplicates_options *own = (const struct duplicates_options *)options;
-    char images[256], groups[40], others[40], bytes[32], shown[256];
     if (found->groups == 0)
         summary_line(options, "no duplicates among %s, in %.2f s",
-                     format_number_of(images, sizeof images, result_images(state->result), "image"),
-                     seconds);
+                     NUMBER_OF(result_images(state->result), "image"), seconds);
     else
         summary_line(options,
                      "%s of %s: %" PRIu64 " of the same bytes, %" PRIu64
                      " of the same pixels, %" PRIu64 " with near copies, in %.2f s",
-                     format_number_of(groups, sizeof groups, found->groups, "group"),
-                     format_number_of(images, sizeof images, found->members, "image"),
+                     NUMBER_OF(found->groups, "group"), NUMBER_OF(found->members, "image"),
                      state->by_kind[DUPLICATES_BYTES], state->by_kind[DUPLICATES_PIXELS],
                      state->by_kind[DUPLICATES_NEAR], seconds);
     if (found->groups > 0)
         summary_line(options, "  with one of each kept, %s (%s) could go",
-                     format_number_of(others, sizeof others, removal->files, "image"),
-                     format_bytes(bytes, sizeof bytes, removal->bytes));
+                     NUMBER_OF(removal->files, "image"), BYTES_TEXT(removal->bytes));
     if (removal->members > 0)
-        summary_line(options, "  and %s of archives",
-                     format_number_of(others, sizeof others, removal->members, "member"));
+        summary_line(options, "  and %s of archives", NUMBER_OF(removal->members, "member"));
     for (int v = REMOVAL_SAME; v < REMOVAL_VERDICTS; v++)
         if (removal->count[v] > 0)
-            summary_line(options, "  left out: %s: %s",
-                         format_number_of(others, sizeof others, removal->count[v], "image"),
+            summary_line(options, "  left out: %s: %s", NUMBER_OF(removal->count[v], "image"),
                          removal_texts[v]);
-    path_for_message(shown, sizeof shown, own->to_list ? own->to_list : "");
+    const char *shown = PATH_TEXT(own->to_list ? own->to_list : "");
     if (own->to_list)
         summary_line(
             options,
             "  their paths, each ended by NUL, are in %s; directly before they are removed: "
             "clpipe duplicates --check %s %s",
-            shown, shown, path_for_message(images, sizeof images, options->operand[0]));
+            shown, shown, PATH_TEXT(options->operand[0]));
 }
 
 static void notices(const struct command_state *state, uint32_t near)
 {
     const struct duplicates *found = &state->found;
-    char count[64];
     if (found->pixels_unknown > 0)
         log_message(
             LOG_NOTICE,
-            "notice: whether %s the same pixels as another is not known: the files are gone, "
+            "notice: whether %s %s the same pixels as another is not known: the files are gone, "
             "have changed or cannot be decoded",
-            found->pixels_unknown == 1
-                ? "1 image has"
-                : (format_number_of(count, sizeof count, found->pixels_unknown, "image"),
-                   strcat(count, " have")));
+            NUMBER_OF(found->pixels_unknown, "image"), found->pixels_unknown == 1 ? "has" : "have");
     if (found->near_unknown > 0)
         log_message(LOG_NOTICE,
-                    "notice: %s not compared, because files are gone, have changed or cannot be "
-                    "decoded; --no-compare decides by the codes alone",
-                    found->near_unknown == 1
-                        ? "1 pair of similar codes was"
-                        : (format_number_of(count, sizeof count, found->near_unknown, "pair"),
-                           strcat(count, " of similar codes were")));
+                    "notice: %s of similar codes %s not compared, because files are gone, have "
+                    "changed or cannot be decoded; --no-compare decides by the codes alone",
+                    NUMBER_OF(found->near_unknown, "pair"),
+                    found->near_unknown == 1 ? "was" : "were");
     if (found->limit < near)
         log_message(LOG_NOTICE,
                     "notice: codes up to %u bits apart were compared instead of %u: there are too "

@@ -137,17 +137,14 @@ static void tell(const struct options *options, const struct evaluation *evaluat
     const struct classes *classes = &evaluation->classes;
     const uint64_t out = result_images(evaluation->result) - classes->rows;
     struct json *json = report_open(options);
-    char images[40], left_out[80] = "", shown[256], of[300] = "folders";
+    char left_out[80] = "", of[300] = "folders";
     if (own->classes)
-        snprintf(of, sizeof of, "classes of %s",
-                 path_for_message(shown, sizeof shown, own->classes));
-    path_for_message(shown, sizeof shown, options->operand[0]);
+        snprintf(of, sizeof of, "classes of %s", PATH_TEXT(own->classes));
     if (out > 0)
         snprintf(left_out, sizeof left_out, "; %llu without a class left out",
                  (unsigned long long)out);
-    summary_line(options, "%s: %s in %u %s%s, in %.2f s", shown,
-                 format_number_of(images, sizeof images, classes->rows, "image"), classes->count,
-                 of, left_out, seconds);
+    summary_line(options, "%s: %s in %u %s%s, in %.2f s", PATH_TEXT(options->operand[0]),
+                 NUMBER_OF(classes->rows, "image"), classes->count, of, left_out, seconds);
     report_bytes(json, "file", options->operand[0]);
     report_bytes(json, "classes_of", own->classes ? own->classes : "folders");
     json_uint(json, "classes", classes->count);

@@ -33,12 +33,11 @@ static enum status check_options(const struct export *export, struct error *err)
     const struct export_options *own = export->own;
     const struct export_kind *kind = export->kind;
     const bool shards = kind == &export_shards;
-    char what[32];
     static const char *const of_shards[] = {"selection", "samples", "shard-bytes",
                                             "shuffle",   "seed",    "shard"};
     if (!kind)
         return misuse(err, options->command, "--what is missing: give one of %s", WHAT);
-    option_choice(what, sizeof what, options, "what");
+    const char *what = CHOICE_WORD(options, "what");
     if (kind->directory && !own->to)
         return misuse(err, options->command, "--what %s requires --to DIR, the directory to create",
                       what);
@@ -83,10 +82,9 @@ static enum status make_table(struct export *export, struct error *err)
         status = STATUS_OK;
     }
     status = sink_end(&export->sink, status, err);
-    char rows[40], shown[256];
     if (status == STATUS_OK && export->output)
-        log_message(LOG_INFO, "%s in %s", format_number_of(rows, sizeof rows, export->rows, "row"),
-                    path_for_message(shown, sizeof shown, export->output));
+        log_message(LOG_INFO, "%s in %s", NUMBER_OF(export->rows, "row"),
+                    PATH_TEXT(export->output));
     return status;
 }
 
@@ -103,7 +101,6 @@ static enum status make_shards(struct export *export, struct error *err)
                                    .shuffle = own->shuffle,
                                    .seed = own->seed};
     struct shards_report report = {0};
-    char images[40], archives[40], shown[256];
     enum status status =
         options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
     if (status != STATUS_OK)
@@ -115,19 +112,17 @@ static enum status make_shards(struct export *export, struct error *err)
     if (status != STATUS_OK)
         return status;
     export->rows = report.samples;
-    path_for_message(shown, sizeof shown, own->to);
+    const char *shown = PATH_TEXT(own->to);
     if (report.made > 0 || report.there == 0)
-        log_message(LOG_INFO, "%s in %s under %s",
-                    format_number_of(images, sizeof images, report.samples, "image"),
-                    format_number_of(archives, sizeof archives, report.made, "archive"), shown);
+        log_message(LOG_INFO, "%s in %s under %s", NUMBER_OF(report.samples, "image"),
+                    NUMBER_OF(report.made, "archive"), shown);
     if (report.there > 0)
-        log_message(LOG_INFO, "%s there already",
-                    format_number_of(archives, sizeof archives, report.there, "archive"));
+        log_message(LOG_INFO, "%s there already", NUMBER_OF(report.there, "archive"));
     if (!report.whole)
         log_message(LOG_INFO, "%s is complete when all shares are written", shown);
     if (report.left_out > 0)
         log_message(LOG_NOTICE, "notice: %s gone or changed since: left out",
-                    format_number_of(images, sizeof images, report.left_out, "image"));
+                    NUMBER_OF(report.left_out, "image"));
     return report.left_out > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
@@ -139,7 +134,6 @@ static enum status run_export(const struct options *options, struct error *err)
     struct export export = {
         .options = options, .own = own, .kind = own->what < 0 ? NULL : kinds[own->what]};
     struct json *json = report_open(options);
-    char word[32];
     if (options->output && !sink_is_stdout(options->output))
         export.output = options->output;
     export.threads = compute_threads(options);
@@ -161,7 +155,7 @@ static enum status run_export(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status =
             export.kind->directory ? export.kind->write(&export, err) : make_table(&export, err);
-    json_string(json, "what", option_choice(word, sizeof word, options, "what"));
+    json_string(json, "what", CHOICE_WORD(options, "what"));
     json_uint(json, "rows", export.rows);
     report_bytes(json, "output", own->to ? own->to : export.output);
     locator_clear(&export.locator);

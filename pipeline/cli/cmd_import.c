@@ -26,34 +26,30 @@ static void tell(const struct importing_report *report, const char *name,
                  const struct options *options)
 {
     struct json *json = report_open(options);
-    char rows[40], images[40], number[40], file[256], quoted[1024];
-    path_for_message(file, sizeof file, options->operand[0]);
+    const char *file = PATH_TEXT(options->operand[0]);
     if (report->missing > 0)
         log_message(LOG_NOTICE, "notice: %s %s no row and %s NaN: %s",
-                    format_number_of(number, sizeof number, report->missing, "image"),
-                    report->missing == 1 ? "has" : "have", report->missing == 1 ? "is" : "are",
-                    report->first_missing);
+                    NUMBER_OF(report->missing, "image"), report->missing == 1 ? "has" : "have",
+                    report->missing == 1 ? "is" : "are", report->first_missing);
     if (report->unused > 0)
         log_message(LOG_NOTICE, "notice: %s %s to no image of %s and %s left out: %s",
-                    format_number_of(number, sizeof number, report->unused, "row"),
-                    report->unused == 1 ? "belongs" : "belong", file,
-                    report->unused == 1 ? "was" : "were", report->first_unused);
+                    NUMBER_OF(report->unused, "row"), report->unused == 1 ? "belongs" : "belong",
+                    file, report->unused == 1 ? "was" : "were", report->first_unused);
     if (report->clusterings_removed > 0)
-        log_message(
-            LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
-            format_number_of(number, sizeof number, report->clusterings_removed, "clustering"),
-            name, report->clusterings_removed == 1 ? "was" : "were");
+        log_message(LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
+                    NUMBER_OF(report->clusterings_removed, "clustering"), name,
+                    report->clusterings_removed == 1 ? "was" : "were");
     summary_line(options, "%s: feature %s, %u values for each of %s", file, name, report->dimension,
-                 format_number_of(images, sizeof images, report->images, "image"));
+                 NUMBER_OF(report->images, "image"));
     summary_line(options, "  %-11s %s, %s of %s%s%s", "from", report->from,
-                 format_number_of(rows, sizeof rows, report->rows, "row"), report->type,
+                 NUMBER_OF(report->rows, "row"), report->type,
                  strcmp(report->type, "float32") == 0 ? "" : ", stored as float32",
                  options->paths ? ", matched by path" : "");
     if (report->found)
         summary_line(options, "  %-11s the file already holds these rows", "up to date");
     summary_wall(options);
     summary_line(options, "  %-11s clpipe cluster %s --feature %s -k K", "next",
-                 quote_word(quoted, sizeof quoted, options->operand[0]), name);
+                 QUOTED(options->operand[0]), name);
     summary_line(options,
                  "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
                  "default is euclidean)",

@@ -103,10 +103,8 @@ static void tell_head(const struct told *told, const struct overview *overview)
     const struct list_share *share = &result->share;
     struct sink *sink = told->sink;
     struct json *json = told->json;
-    char size[32], count[32];
     sink_clean(sink, result->path);
-    sink_printf(sink, "   %s, made by clpipe ",
-                format_bytes(size, sizeof size, overview->file_bytes));
+    sink_printf(sink, "   %s, made by clpipe ", BYTES_TEXT(overview->file_bytes));
     sink_clean(sink, result->version);
     sink_text(sink, " on ");
     put_line(told, result->created);
@@ -132,12 +130,11 @@ static void tell_head(const struct told *told, const struct overview *overview)
                     (unsigned long long)share->first, (unsigned long long)share->last,
                     (unsigned long long)share->list_count);
     report_share(json, share);
-    sink_printf(sink, "  %-9s %s\n", "images",
-                format_count(count, sizeof count, result_images(result)));
+    sink_printf(sink, "  %-9s %s\n", "images", COUNT_TEXT(result_images(result)));
     json_uint(json, "images", result_images(result));
     if (overview->duplicates > 0)
         sink_printf(sink, "  %-9s %s with the same bytes as another image\n", "copies",
-                    format_count(count, sizeof count, overview->duplicates));
+                    COUNT_TEXT(overview->duplicates));
     json_uint(json, "duplicates", overview->duplicates);
     json_uint(json, "failed", failures_counted(overview->by_reason));
     json_uint(json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
@@ -154,12 +151,11 @@ static void print_failures(const struct told *told, const struct overview *overv
     if (result_failures(overview->result) == 0)
         return;
     sink_printf(told->sink, "  %-9s %s\n", "failed",
-                format_count(count, sizeof count, failures_counted(overview->by_reason)));
+                COUNT_TEXT(failures_counted(overview->by_reason)));
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (!overview->by_reason[i] || i == REASON_NOT_AN_IMAGE)
             continue;
-        sink_printf(told->sink, "  %9s   %s: %s\n",
-                    format_count(count, sizeof count, overview->by_reason[i]),
+        sink_printf(told->sink, "  %9s   %s: %s\n", COUNT_TEXT(overview->by_reason[i]),
                     reason_name((enum reason)i), remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
@@ -195,7 +191,6 @@ static void tell_features(const struct told *told, const struct result *result)
 static void print_compression(const struct told *told, const struct result *result)
 {
     uint64_t stored = 0, bytes = 0;
-    char of[40], in[40];
     if (!result_compressed(result))
         return;
     for (unsigned i = 0; i < result->feature_count; i++) {
@@ -204,8 +199,8 @@ static void print_compression(const struct told *told, const struct result *resu
         bytes += feature->rows * result_feature_row_bytes(feature);
     }
     put_label(told, "");
-    sink_printf(told->sink, "compressed: %s of values in %s\n", format_bytes(of, sizeof of, bytes),
-                format_bytes(in, sizeof in, stored));
+    sink_printf(told->sink, "compressed: %s of values in %s\n", BYTES_TEXT(bytes),
+                BYTES_TEXT(stored));
 }
 
 /* Unreadable codebooks are left to verify. */
@@ -248,14 +243,12 @@ static void json_flags(struct json *json, const struct flags *flags)
 static void print_flags(const struct told *told, const struct flags *flags)
 {
     const char *sign = "";
-    char count[40];
     if (!flags->feature)
         return;
     put_label(told, "flags");
     for (unsigned i = 0; i < FLAGS; i++)
         if (flags->count[i] > 0) {
-            sink_printf(told->sink, "%s%s %s", sign,
-                        format_count(count, sizeof count, flags->count[i]), flag_names[i]);
+            sink_printf(told->sink, "%s%s %s", sign, COUNT_TEXT(flags->count[i]), flag_names[i]);
             sign = ", ";
         }
     sink_text(told->sink, *sign ? "\n" : "none\n");
@@ -299,14 +292,13 @@ static void tell_about(const struct told *told, unsigned i, struct result *resul
 {
     struct sink *sink = told->sink;
     struct json *json = told->json;
-    char iterations[40], feature[2 * FEATURE_NAME_MAX], components[40] = "";
+    char feature[2 * FEATURE_NAME_MAX], components[40] = "";
     if (clusters->components)
         snprintf(components, sizeof components, " on %u components", clusters->dimension);
     put_entry(told, i, "clusters", clusters->name);
     sink_printf(sink, "k %u by %s (%s%s), %s%s, inertia %.7g\n", clusters->k,
                 preset_join_title(feature, sizeof feature, result, clusters->feature),
-                clusters->metric, components,
-                format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
+                clusters->metric, components, NUMBER_OF(clusters->iterations, "iteration"),
                 clusters->converged ? ", converged" : "", clusters->inertia);
     if (*clusters->parent)
         sink_printf(sink, "  %24s level %u, below %s\n", "", clusters->level, clusters->parent);
@@ -399,14 +391,11 @@ static enum status tell_selections(const struct told *told, struct result *resul
     json_open_array(json, "selections");
     for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
         const struct selection_about *about = &selections.about[i];
-        char images[40];
         put_entry(told, i, "selected", about->name);
-        sink_printf(told->sink, "%s, ",
-                    format_number_of(images, sizeof images, about->rows, "image"));
+        sink_printf(told->sink, "%s, ", NUMBER_OF(about->rows, "image"));
         sink_clean(told->sink, about->method);
         if (about->omitted > 0)
-            sink_printf(told->sink, ", %s left out",
-                        format_number_of(images, sizeof images, about->omitted, "image"));
+            sink_printf(told->sink, ", %s left out", NUMBER_OF(about->omitted, "image"));
         sink_text(told->sink, "\n");
         json_open_object(json, NULL);
         json_string(json, "name", about->name);
@@ -431,14 +420,12 @@ static enum status tell_runs(const struct told *told, struct result *result, str
     json_open_array(json, "runs");
     for (uint64_t i = 0; i < count; i++) {
         struct store_run run;
-        char time[32];
         const enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
             return status;
         if (i >= first) {
             put_label(told, i > first ? "" : first ? "last runs" : "runs");
-            sink_printf(told->sink, "%s%s", format_duration(time, sizeof time, run.seconds),
-                        *run.device ? " on " : "");
+            sink_printf(told->sink, "%s%s", DURATION_TEXT(run.seconds), *run.device ? " on " : "");
             sink_clean(told->sink, run.device);
             sink_text(told->sink, ": ");
             put_line(told, run.command);
@@ -514,7 +501,6 @@ static void print_status(struct sink *sink, const char *json)
     struct parameters *status = NULL;
     uint64_t done, total, failed;
     double left;
-    char some[32], all[32], time[32];
     if (parameters_open(&status, json, NULL) != STATUS_OK)
         return;
     const char *phase = parameters_member(status, "phase");
@@ -524,13 +510,13 @@ static void print_status(struct sink *sink, const char *json)
         parameters_integer(status, "failed", &failed)) {
         sink_printf(sink, "  %-9s ", "");
         sink_clean(sink, phase);
-        sink_printf(sink, ": %s", format_count(some, sizeof some, done));
+        sink_printf(sink, ": %s", COUNT_TEXT(done));
         if (total)
-            sink_printf(sink, " of %s", format_count(all, sizeof all, total));
+            sink_printf(sink, " of %s", COUNT_TEXT(total));
         if (failed)
-            sink_printf(sink, ", %s failed", format_count(some, sizeof some, failed));
+            sink_printf(sink, ", %s failed", COUNT_TEXT(failed));
         if (parameters_real(status, "seconds_left", &left))
-            sink_printf(sink, ", about %s left", format_duration(time, sizeof time, left));
+            sink_printf(sink, ", about %s left", DURATION_TEXT(left));
         sink_text(sink, ", as of ");
         sink_clean(sink, written);
         sink_text(sink, "\n");
@@ -541,7 +527,7 @@ static void print_status(struct sink *sink, const char *json)
 static void print_unfinished(struct sink *sink, const struct unfinished *unfinished,
                              const char *file)
 {
-    char text[40], size[32], when[32], ago[32];
+    char when[32];
     if (!unfinished->exists)
         return;
     if (file) {
@@ -559,22 +545,17 @@ static void print_unfinished(struct sink *sink, const struct unfinished *unfinis
     if (unfinished->has_log) {
         const uint64_t skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
         sink_printf(sink, "  %-9s ", "partial");
-        sink_printf(sink,
-                    "%s done: ", format_number_of(text, sizeof text, unfinished->records, "file"));
-        sink_printf(
-            sink, "%s, ",
-            format_number_of(text, sizeof text, unfinished->by_reason[REASON_NONE], "image"));
-        sink_printf(sink, "%s, ",
-                    format_number_of(text, sizeof text, failures_counted(unfinished->by_reason),
-                                     "failure"));
-        sink_printf(sink, "%s skipped\n", format_count(text, sizeof text, skipped));
+        sink_printf(sink, "%s done: ", NUMBER_OF(unfinished->records, "file"));
+        sink_printf(sink, "%s, ", NUMBER_OF(unfinished->by_reason[REASON_NONE], "image"));
+        sink_printf(sink, "%s, ", NUMBER_OF(failures_counted(unfinished->by_reason), "failure"));
+        sink_printf(sink, "%s skipped\n", COUNT_TEXT(skipped));
         clock_iso8601(when, unfinished->written_ns / 1000000000);
         const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
-        sink_printf(sink, "  %-9s %s in ", "", format_bytes(size, sizeof size, unfinished->bytes));
+        sink_printf(sink, "  %-9s %s in ", "", BYTES_TEXT(unfinished->bytes));
         sink_clean(sink, unfinished->path);
         sink_printf(sink, ", last written %s", when);
         if (seconds >= 1)
-            sink_printf(sink, " (%s ago)", format_duration(ago, sizeof ago, seconds));
+            sink_printf(sink, " (%s ago)", DURATION_TEXT(seconds));
         sink_text(sink, "\n");
     }
     sink_printf(sink, "  %-9s ", "at work");

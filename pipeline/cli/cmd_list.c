@@ -1,4 +1,5 @@
 /* cmd_list.c: clpipe list: walks once, so that later commands need not walk. */
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "cli/call.h"
@@ -33,18 +34,15 @@ static void show_found(void *context, uint64_t found)
 static void report(const struct listfile_summary *list, const struct options *options)
 {
     struct json *json = report_open(options);
-    char shown[256], files[48], archives[64] = "", bytes[32], failed[80] = "";
+    char archives[64] = "", failed[80] = "";
     if (list->archives > 0) {
-        char number[48];
         snprintf(archives, sizeof archives, " (with members of %s)",
-                 format_number_of(number, sizeof number, list->archives, "archive"));
+                 NUMBER_OF(list->archives, "archive"));
     }
     if (list->failed > 0)
         snprintf(failed, sizeof failed, "; %llu cannot be read", (unsigned long long)list->failed);
-    summary_line(options, "%s%s, %s%s, in %s; digest %s",
-                 format_number_of(files, sizeof files, list->count, "file"), archives,
-                 format_bytes(bytes, sizeof bytes, list->bytes), failed,
-                 path_for_message(shown, sizeof shown, options->output), list->digest);
+    summary_line(options, "%s%s, %s%s, in %s; digest %s", NUMBER_OF(list->count, "file"), archives,
+                 BYTES_TEXT(list->bytes), failed, PATH_TEXT(options->output), list->digest);
     json_uint(json, "files", list->count);
     json_uint(json, "failed", list->failed);
     json_uint(json, "archives", list->archives);

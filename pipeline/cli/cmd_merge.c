@@ -24,17 +24,14 @@ static void tell(const struct merge_report *report, double seconds, const struct
 {
     const struct merge_options *own = (const struct merge_options *)options;
     struct json *json = report_open(options);
-    char output[256], images[40], failures[40], number[40], quoted[1024];
-    path_for_message(output, sizeof output, options->output);
+    const char *output = PATH_TEXT(options->output);
     if (report->left_out > 0)
         log_message(LOG_NOTICE,
                     "notice: clusterings, imported features and neighbours are not merged: %s left "
                     "out, the first is %s",
-                    format_number_of(number, sizeof number, report->left_out, "object"),
-                    report->first_left_out);
+                    NUMBER_OF(report->left_out, "object"), report->first_left_out);
     summary_line(options, "%s: %s and %s of %u %s, in %.2f s", output,
-                 format_number_of(images, sizeof images, report->images, "image"),
-                 format_number_of(failures, sizeof failures, report->failures, "failure"),
+                 NUMBER_OF(report->images, "image"), NUMBER_OF(report->failures, "failure"),
                  report->parts, report->shards ? "shards" : "files", seconds);
     if (!own->copy)
         summary_line(options,
@@ -42,8 +39,7 @@ static void tell(const struct merge_report *report, double seconds, const struct
                      "them together",
                      "complete");
     summary_wall(options);
-    summary_line(options, "  %-11s clpipe cluster %s -k K", "next",
-                 quote_word(quoted, sizeof quoted, options->output));
+    summary_line(options, "  %-11s clpipe cluster %s -k K", "next", QUOTED(options->output));
     json_uint(json, "images", report->images);
     json_uint(json, "failures", report->failures);
     json_uint(json, "parts", report->parts);

@@ -128,8 +128,7 @@ static enum status decode_all(struct picture *out, struct decode *decode, const 
 static enum status read_file(struct picture *out, const char *path, struct error *err)
 {
     *out = (struct picture){0};
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     struct blob blob = BLOB_NOTHING;
     struct decode *decode = NULL;
     struct failure failure = {.reason = REASON_NONE};

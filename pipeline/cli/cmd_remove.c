@@ -42,7 +42,6 @@ static enum status list_objects(const struct options *options, struct error *err
     struct result *result = NULL;
     struct objects objects = {0};
     struct json *json = &options->call->json;
-    char size[32], shown[256];
     options->call->wall_told = true; /* a list, one object per line */
     enum status status = result_open(&result, options->operand[0], err);
     if (status == STATUS_OK)
@@ -50,7 +49,7 @@ static enum status list_objects(const struct options *options, struct error *err
     json_open_array(json, NULL);
     for (unsigned i = 0; i < objects.count && status == STATUS_OK; i++) {
         const struct object *object = &objects.object[i];
-        format_bytes(size, sizeof size, object->bytes);
+        const char *size = BYTES_TEXT(object->bytes);
         if (object->kind == OBJECT_FEATURE)
             summary_line(options, "%-24s %10s   imported", object->name, size);
         else
@@ -63,7 +62,7 @@ static enum status list_objects(const struct options *options, struct error *err
         summary_line(
             options,
             "%s holds neither clusterings nor imported features nor neighbours nor selections",
-            path_for_message(shown, sizeof shown, options->operand[0]));
+            PATH_TEXT(options->operand[0]));
     objects_clear(&objects);
     result_close(&result);
     return status;
@@ -73,12 +72,11 @@ static void report_removed(const struct objects *objects, const bool *remove,
                            const struct options *options)
 {
     struct json *json = report_open(options);
-    char shown[256];
     json_open_array(json, "removed");
     for (unsigned i = 0; i < objects->count; i++)
         if (remove[i]) {
             summary_line(options, "removed %s from %s", objects->object[i].name,
-                         path_for_message(shown, sizeof shown, options->operand[0]));
+                         PATH_TEXT(options->operand[0]));
             write_object(json, &objects->object[i]);
         }
     json_close_array(json);
@@ -122,7 +120,7 @@ static enum status run_rename(const struct options *options, struct error *err)
     struct result *result = NULL;
     struct workdir *lock = NULL;
     const struct result_clusters *clusters;
-    char file[256], shown[128], old[FEATURE_NAME_MAX];
+    char old[FEATURE_NAME_MAX];
     const char *from = options->operand[1], *to = options->operand[2];
     /* The names accepted by clpipe remove. */
     from += strncmp(from, "/clusters/", 10) == 0 ? 10 : strncmp(from, "clusters/", 9) == 0 ? 9 : 0;
@@ -135,9 +133,8 @@ static enum status run_rename(const struct options *options, struct error *err)
         status = objects_rename(result, clusters, to, err);
     }
     if (status == STATUS_OK) {
-        path_for_message(file, sizeof file, options->operand[0]);
-        path_for_message(shown, sizeof shown, to);
-        summary_line(options, "%s: clusters/%s is now clusters/%s", file, old, shown);
+        summary_line(options, "%s: clusters/%s is now clusters/%s", PATH_TEXT(options->operand[0]),
+                     old, PATH_TEXT_IN(128, to));
         struct json *json = report_open(options);
         json_string(json, "from", old);
         json_string(json, "to", to);

@@ -12,10 +12,8 @@
 
 static void tell(const struct repair_report *report, const struct options *options)
 {
-    char input[256], output[256], kept[256], images[40], failures[40], clusterings[40];
-    path_for_message(input, sizeof input, options->operand[0]);
-    path_for_message(output, sizeof output,
-                     options->output ? options->output : options->operand[0]);
+    const char *input = PATH_TEXT(options->operand[0]);
+    const char *output = PATH_TEXT(options->output ? options->output : options->operand[0]);
     if (report->whole) {
         summary_line(options, "%s: no problems found; nothing to repair", input);
         if (report->unfinished)
@@ -26,26 +24,22 @@ static void tell(const struct repair_report *report, const struct options *optio
     }
     summary_line(options, "%s%s: %s and %s %s saved%s", report->written ? output : input,
                  report->from_log ? ", from the unfinished run" : "",
-                 format_number_of(images, sizeof images, report->images, "image"),
-                 format_number_of(failures, sizeof failures, report->failures, "failure"),
+                 NUMBER_OF(report->images, "image"), NUMBER_OF(report->failures, "failure"),
                  report->written ? "were" : "can be",
                  report->written ? "" : "; nothing was written");
     if (report->images_lost || report->failures_lost)
-        summary_line(options,
-                     "  lost        %s, %s: to restore them, run the command that made the file",
-                     format_number_of(images, sizeof images, report->images_lost, "image"),
-                     format_number_of(failures, sizeof failures, report->failures_lost, "failure"));
+        summary_line(
+            options, "  lost        %s, %s: to restore them, run the command that made the file",
+            NUMBER_OF(report->images_lost, "image"), NUMBER_OF(report->failures_lost, "failure"));
     if (report->clusters_lost)
-        summary_line(
-            options, "  lost        %s: run clpipe cluster again",
-            format_number_of(clusterings, sizeof clusterings, report->clusters_lost, "clustering"));
+        summary_line(options, "  lost        %s: run clpipe cluster again",
+                     NUMBER_OF(report->clusters_lost, "clustering"));
     if (report->codebooks_lost)
-        summary_line(
-            options, "  lost        %s: no image can be added before an update with --retrain",
-            format_number_of(clusterings, sizeof clusterings, report->codebooks_lost, "codebook"));
+        summary_line(options,
+                     "  lost        %s: no image can be added before an update with --retrain",
+                     NUMBER_OF(report->codebooks_lost, "codebook"));
     if (report->kept[0])
-        summary_line(options, "  damaged     %s",
-                     path_for_message(kept, sizeof kept, report->kept));
+        summary_line(options, "  damaged     %s", PATH_TEXT(report->kept));
     if (report->from_log && !options->output)
         summary_line(options, "  next        run the interrupted command again to resume");
 }

@@ -22,15 +22,13 @@ struct report_options {
 static void print_counts(const struct pages_counts *counts, const struct options *options,
                          double seconds)
 {
-    char images[40], bytes[40];
-    format_number_of(images, sizeof images, counts->images, "image");
-    summary_line(options, "report of %s in %.2f s, %s%s%s", images, seconds,
-                 format_bytes(bytes, sizeof bytes, counts->bytes),
-                 counts->clustering[0] ? ", clusters " : "", counts->clustering);
+    summary_line(options, "report of %s in %.2f s, %s%s%s", NUMBER_OF(counts->images, "image"),
+                 seconds, BYTES_TEXT(counts->bytes), counts->clustering[0] ? ", clusters " : "",
+                 counts->clustering);
     if (counts->without_thumbnail)
         summary_line(options,
                      "  missing     %s without a thumbnail: the file is gone or has changed",
-                     format_number_of(images, sizeof images, counts->without_thumbnail, "image"));
+                     NUMBER_OF(counts->without_thumbnail, "image"));
 }
 
 static enum status run_report(const struct options *options, struct error *err)

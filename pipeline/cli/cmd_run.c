@@ -78,7 +78,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     const bool components = options_given(options, "pca"),
                method = options_given(options, "method");
     struct result *result = NULL;
-    char text[64], shown[256];
+    char text[64];
     if (result_open(&result, options->output, NULL) != STATUS_OK)
         return;
     const struct result_clusters *old = result_clusters_find(result, own->clustering.name);
@@ -110,7 +110,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
         options_take(options, "k", k) &&
         (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
         log_message(LOG_NOTICE, "notice: k is %s, as in %s; -k chooses another", k,
-                    path_for_message(shown, sizeof shown, options->output));
+                    PATH_TEXT(options->output));
 out:
     result_close(&result);
 }
@@ -139,11 +139,9 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     parameters_close(&parameters);
     if (status != STATUS_OK) {
         const size_t used = strlen(err->sentence);
-        char shown[256];
         if (status != STATUS_INTERRUPTED)
             snprintf(err->sentence + used, sizeof err->sentence - used,
-                     " (the features are kept in %s)",
-                     path_for_message(shown, sizeof shown, options->output));
+                     " (the features are kept in %s)", PATH_TEXT(options->output));
         return status;
     }
     summary_clusters(out, options);

@@ -33,12 +33,11 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
 {
     const struct select_options *own = (const struct select_options *)options;
     const char *number = options->operand_count > 1 ? options->operand[1] : NULL;
-    char shown[128];
     *count = 0;
     *alike = NAN;
     if (number && !parse_u64(count, number, 1, UINT64_MAX))
         return misuse(err, options->command, "N must be a number of images of at least 1, not '%s'",
-                      path_for_message(shown, sizeof shown, number));
+                      PATH_TEXT_IN(128, number));
     if (options_given(options, "semantic")) {
         *alike = own->semantic;
         if (!(*alike > -1 && *alike < 1))
@@ -49,7 +48,7 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
                       "say how many images: N, --per-cluster M or --semantic X");
     if (!schema_name_valid(own->name))
         return misuse(err, options->command, "'%s' cannot be the name of a selection",
-                      path_for_message(shown, sizeof shown, own->name));
+                      PATH_TEXT_IN(128, own->name));
     if (options_given(options, "prefer") && isnan(*alike))
         return misuse(err, options->command, "--prefer requires --semantic");
     return options_check_output(options, "--to-list", own->to_list, err);
@@ -59,26 +58,22 @@ static void summarise(const struct selection *selection, const struct options *o
                       double seconds)
 {
     const struct select_config *config = selection->config;
-    char chosen[40], omitted[40], radius[60] = "", hidden[40];
+    char radius[60] = "";
     if (!isnan(selection->radius))
         snprintf(radius, sizeof radius, ", covering radius %.6g", selection->radius);
-    summary_line(options, "%s of %s chosen (%s%s%s%s), in %.2f s",
-                 format_count(chosen, sizeof chosen, selection->chosen),
-                 format_number_of(omitted, sizeof omitted,
-                                  selection->candidates + selection->omitted_count, "image"),
+    summary_line(options, "%s of %s chosen (%s%s%s%s), in %.2f s", COUNT_TEXT(selection->chosen),
+                 NUMBER_OF(selection->candidates + selection->omitted_count, "image"),
                  select_methods[config->method].name, selection->clusters ? " by clusters " : "",
                  selection->clusters ? selection->clusters->name : "", radius, seconds);
     if (config->without)
-        summary_line(options, "  %s left out by flags",
-                     format_number_of(omitted, sizeof omitted, selection->flagged, "image"));
+        summary_line(options, "  %s left out by flags", NUMBER_OF(selection->flagged, "image"));
     if (!isnan(config->alike))
         summary_line(options,
                      "  %s left out: their cosine with a kept one of the cluster is at least %g",
-                     format_number_of(omitted, sizeof omitted, selection->omitted_count, "image"),
-                     config->alike);
+                     NUMBER_OF(selection->omitted_count, "image"), config->alike);
     if (selection->hidden_known && selection->hidden > 0)
         summary_line(options, "  %s as similar to one in another cluster, and kept",
-                     format_number_of(hidden, sizeof hidden, selection->hidden, "image"));
+                     NUMBER_OF(selection->hidden, "image"));
     if (config->count > selection->chosen)
         summary_line(options, "  fewer than %llu: %s", (unsigned long long)config->count,
                      config->per_cluster > 0 ? "--per-cluster leaves no more"

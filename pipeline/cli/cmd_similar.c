@@ -71,10 +71,9 @@ static enum status check_options(struct similar *similar, struct error *err)
     const struct options *options = similar->options;
     const struct similar_options *own = (const struct similar_options *)options;
     const bool names = options->operand_count > 1;
-    char shown[256];
     if (own->all && names)
         return misuse(err, options->command, "--all is about every image: leave out %s",
-                      path_for_message(shown, sizeof shown, options->operand[1]));
+                      PATH_TEXT(options->operand[1]));
     const bool other = own->class_name || own->vector;
     if (other && (names || own->all || (own->class_name && own->vector)))
         return misuse(err, options->command,
@@ -136,7 +135,7 @@ static unsigned distance_of(const char *class, const char *name)
 static enum status refuse_class(const struct class_layer *layer, const char *name,
                                 struct error *err)
 {
-    char shown[120], names[300] = "";
+    char names[300] = "";
     uint32_t best[NEAREST], count = 0;
     for (uint32_t c = 0; c < layer->count; c++) {
         uint32_t at = count;
@@ -154,8 +153,7 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
         snprintf(names + used, sizeof names - used, "%s%.80s", i ? "; " : "", layer->name[best[i]]);
     }
     return error_set(err, STATUS_USAGE, "%s has no class '%s'; the nearest of its %u are: %s",
-                     layer->feature, path_for_message(shown, sizeof shown, name), layer->count,
-                     names);
+                     layer->feature, PATH_TEXT_IN(120, name), layer->count, names);
 }
 
 /* Reduces a layer, except its names, to the matching classes. */
@@ -224,14 +222,13 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
     struct result_feature about;
     struct scored *scored = NULL;
     uint64_t count = 0;
-    char shown[256];
     enum status status = class_layer_read(&layer, result, feature, err);
     if (status == STATUS_END)
         status = error_set(err, STATUS_USAGE,
                            "%s has no classes%s%s: --class needs a feature of a network with "
                            "classes, such as --preset semantic makes",
-                           path_for_message(shown, sizeof shown, result->path),
-                           feature ? " of the feature " : "", feature ? feature : "");
+                           PATH_TEXT(result->path), feature ? " of the feature " : "",
+                           feature ? feature : "");
     if (status == STATUS_OK)
         status = choose_classes(&layer, name, err);
     if (status == STATUS_OK)
@@ -313,7 +310,6 @@ struct outside {
 
 static enum status find_files(struct outside *outside, struct similar *similar, struct error *err)
 {
-    char shown[256], file[256];
     const size_t names = similar->count;
     outside->path = held_array(&similar->held, names, sizeof *outside->path);
     outside->file = held_array(&similar->held, names, sizeof *outside->file);
@@ -331,8 +327,7 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
                 &similar->failed[i], STATUS_USAGE,
                 "%s is neither an image of %s nor a file: give a path as clpipe export --what "
                 "images lists them, row:N, or a picture's file",
-                path_for_message(shown, sizeof shown, similar->names[i]),
-                path_for_message(file, sizeof file, similar->options->operand[0]));
+                PATH_TEXT(similar->names[i]), PATH_TEXT(similar->options->operand[0]));
             continue;
         }
         while (at < outside->count &&
@@ -357,10 +352,9 @@ static const char *open_picture(void *context, uint64_t i, struct blob *blob,
 static void end_picture(void *context, uint64_t i, const struct failure *failure)
 {
     const struct outside *outside = context;
-    char shown[256];
     if (failure->reason != REASON_NONE)
         error_set(&outside->failed[i], STATUS_FAILED, "%s cannot be compared: %s",
-                  path_for_message(shown, sizeof shown, outside->path[i]), failure->message);
+                  PATH_TEXT(outside->path[i]), failure->message);
 }
 
 /* The features, and the options that shape their values, as the file has them. */
@@ -370,8 +364,8 @@ static enum status describe_as(struct describing *describing, struct codebooks *
     struct ingest_config *config = &describing->config;
     struct feature_join of;
     struct result_feature about;
-    char shown[256], spec[sizeof about.name + sizeof about.spec];
-    path_for_message(shown, sizeof shown, result->path);
+    char spec[sizeof about.name + sizeof about.spec];
+    const char *shown = PATH_TEXT(result->path);
     enum status status = feature_matrix_find(&of, &about, result, name, err);
     for (unsigned i = 0; i < of.join.parts && status == STATUS_OK; i++) {
         if (result_feature_imported(of.feature[i]))
@@ -435,7 +429,6 @@ static enum status search_values(struct outside *outside, struct similar *simila
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
     const uint32_t dimension = source->dimension, columns = ranked_columns(source);
-    char shown[256];
     uint32_t good = 0;
     for (uint32_t at = 0; at < outside->count; at++) {
         float *values = outside->values + (size_t)at * columns;
@@ -447,8 +440,7 @@ static enum status search_values(struct outside *outside, struct similar *simila
                     dimension * sizeof *values);
         else
             error_set(&outside->failed[at], STATUS_FAILED,
-                      "%s has no values of %s that can be compared",
-                      path_for_message(shown, sizeof shown, outside->path[at]),
+                      "%s has no values of %s that can be compared", PATH_TEXT(outside->path[at]),
                       similar->similarity.input.about.name);
     }
     enum status status = STATUS_OK;
@@ -493,9 +485,8 @@ static enum status search_vector(struct similar *similar, struct error *err)
     float *values = NULL;
     uint64_t count = 0;
     double squares = 0;
-    char shown[256];
     enum status status = matrix_input_vector(&values, &count, file, err);
-    path_for_message(shown, sizeof shown, file);
+    const char *shown = PATH_TEXT(file);
     if (status == STATUS_OK && count != columns)
         status =
             error_set(err, STATUS_USAGE, "%s has %llu values; rows of %s have %u", shown,
@@ -729,15 +720,13 @@ static enum status store(struct similar *similar, struct error *err)
 {
     const struct options *options = similar->options;
     struct similarity *similarity = &similar->similarity;
-    char rows[40], shown[256];
     enum status status = similarity_store(similarity, err);
     if (status != STATUS_OK)
         return status;
     const struct neighbours *found = &similarity->found;
     const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
     summary_line(options, "%s: the %u nearest of each of %s by %s, in the %s metric, in %.2f s",
-                 path_for_message(shown, sizeof shown, options->operand[0]), found->n,
-                 format_number_of(rows, sizeof rows, found->queries, "image"),
+                 PATH_TEXT(options->operand[0]), found->n, NUMBER_OF(found->queries, "image"),
                  similarity->input.about.name, metric_names[similarity->metric], seconds);
     if (similarity->stored)
         summary_line(options, "  up to date  the file already holds them as /neighbours/%s",

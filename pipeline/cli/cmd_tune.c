@@ -218,9 +218,8 @@ static enum status run_tune(const struct options *options, struct error *err)
     json_close_array(table.to.json);
     status = sink_end(&table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
-        char kernels[40];
         log_message(LOG_ERROR, "%s counted wrong and will not be used",
-                    format_number_of(kernels, sizeof kernels, table.wrong, "kernel"));
+                    NUMBER_OF(table.wrong, "kernel"));
         status = STATUS_PARTIAL;
     }
     return status;

@@ -58,14 +58,12 @@ static enum status run_verify(const struct options *options, struct error *err)
     status = sink_end(&verdict.transcript.sink, status, err);
     if (status != STATUS_OK)
         return status;
-    char shown[256], checks[40];
-    path_for_message(shown, sizeof shown, options->operand[0]);
+    const char *shown = PATH_TEXT(options->operand[0]);
     options->call->wall_told = true; /* the verdict is one line */
     if (verdict.count == 0)
         summary_line(options, "%s: no problems found", shown);
     else
-        summary_line(options, "%s: %s failed; %s", shown,
-                     format_number_of(checks, sizeof checks, verdict.count, "check"),
+        summary_line(options, "%s: %s failed; %s", shown, NUMBER_OF(verdict.count, "check"),
                      reading.parts ? "repair the parts and run clpipe merge again"
                                    : "clpipe repair recovers the intact rows");
     return verdict.count == 0 ? STATUS_OK : STATUS_PARTIAL;

@@ -133,10 +133,9 @@ enum status compute_check_specs(const char *const *specs, unsigned count,
 
 enum status compute_verdict(uint64_t wrong, const char *what)
 {
-    char values[48];
     if (wrong == 0)
         return STATUS_OK;
     log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
-                format_number_of(values, sizeof values, wrong, what));
+                NUMBER_OF(wrong, what));
     return STATUS_PARTIAL;
 }

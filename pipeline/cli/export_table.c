@@ -822,7 +822,7 @@ static enum status write_selection(struct export *export, struct error *err)
 {
     struct selections selections;
     const char *name = export->own->name;
-    char shown[256], names[512] = "";
+    char names[512] = "";
     enum status status = selections_list(&selections, export->result, err);
     const struct selection_about *about = name ? selections_find(&selections, name)
                                           : selections.count == 1 ? selections.about
@@ -832,7 +832,7 @@ static enum status write_selection(struct export *export, struct error *err)
         snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
                  selections.about[i].name);
     }
-    path_for_message(shown, sizeof shown, export->result->path);
+    const char *shown = PATH_TEXT(export->result->path);
     if (status == STATUS_OK && about)
         status = write_chosen(export, about, err);
     else if (status == STATUS_OK && selections.count == 0)

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/output_directory.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "base/text.h"
@@ -63,9 +64,7 @@ struct tree {
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
 {
-    char shown[256];
-    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s",
-                       path_for_message(shown, sizeof shown, path));
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s", PATH_TEXT(path));
 }
 
 /* --- names and order ------------------------------------------------------------------------- */
@@ -295,7 +294,7 @@ static enum status add_image(struct tree *tree, const struct result_image *image
                              const char *path, bool *missing, struct error *err)
 {
     const int32_t label = tree->export->labels[row];
-    char entry[NAME_MAX + 1], name[NAME_MAX + 100], shown[256];
+    char entry[NAME_MAX + 1], name[NAME_MAX + 100];
     bool member;
     *missing = original_check(path, image, &member) != ORIGINAL_THERE || member;
     if (*missing)
@@ -308,14 +307,13 @@ static enum status add_image(struct tree *tree, const struct result_image *image
     if (unable && tree->export->own->link == LINK_SYMBOLIC)
         return error_set(err, STATUS_FAILED,
                          "the file system of %s has no symbolic links: use --link copy",
-                         path_for_message(shown, sizeof shown, tree->target));
+                         PATH_TEXT(tree->target));
     if ((unable || failed == EXDEV || failed == EMLINK) && tree->export->own->link == LINK_HARD)
         return error_set(
             err, STATUS_FAILED,
             "%s cannot be hard-linked there (another file system, one without links, or "
             "not yours): use --link %scopy",
-            path_for_message(shown, sizeof shown, path),
-            symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
+            PATH_TEXT(path), symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
     if (failed)
         return trouble(err, failed, tree->export->own->link == LINK_COPY ? "copy" : "link", name);
     sink_write(&tree->marker, name, strlen(name) + 1);
@@ -372,12 +370,10 @@ static const char **marker_texts(const char *bytes, size_t size, size_t *count)
 
 static enum status foreign(struct error *err, const char *target, const char *name, const char *why)
 {
-    char shown[256], entry[256];
     return error_set(
         err, STATUS_FAILED,
         "%s is an earlier tree, but %s %s: move that elsewhere, or name a new directory",
-        path_for_message(shown, sizeof shown, target), path_for_message(entry, sizeof entry, name),
-        why);
+        PATH_TEXT(target), PATH_TEXT(name), why);
 }
 
 /* Whether everything in a folder of an earlier tree (folder "": its root) is clpipe's. */
@@ -435,10 +431,9 @@ static bool is_empty(DIR *stream)
 static enum status check_target(struct tree *tree, struct error *err)
 {
     const char *target = tree->target;
-    char shown[256];
     struct stat st;
     tree->replaces = false;
-    path_for_message(shown, sizeof shown, target);
+    const char *shown = PATH_TEXT(target);
     if (lstat(target, &st) != 0)
         return STATUS_OK; /* new; mkdir reports other errors */
     if (!S_ISDIR(st.st_mode))
@@ -655,13 +650,11 @@ static enum status take_name(struct tree *tree, struct error *err)
 static enum status make_tree(struct export *export, struct error *err)
 {
     struct tree tree = {.export = export, .root = -1};
-    char images[40], folders[40], shown[256];
     if (!export_has_images(export))
         return error_set(
             err, STATUS_FAILED,
             "%s: /clusters/%s does not label the images of this file; export it with --what labels",
-            path_for_message(shown, sizeof shown, export->options->operand[0]),
-            export->clusters->name);
+            PATH_TEXT(export->options->operand[0]), export->clusters->name);
     progress_init(&export->options->call->progress, export->options);
     enum status status = put_in_order(&tree, err);
     if (status == STATUS_OK)
@@ -675,10 +668,8 @@ static enum status make_tree(struct export *export, struct error *err)
     if (status != STATUS_OK)
         return status;
     export->rows = tree.made;
-    log_message(LOG_INFO, "%s in %s under %s",
-                format_number_of(images, sizeof images, tree.made, "image"),
-                format_number_of(folders, sizeof folders, export->clusters->k, "folder"),
-                path_for_message(shown, sizeof shown, export->own->to));
+    log_message(LOG_INFO, "%s in %s under %s", NUMBER_OF(tree.made, "image"),
+                NUMBER_OF(export->clusters->k, "folder"), PATH_TEXT(export->own->to));
     return tree.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 

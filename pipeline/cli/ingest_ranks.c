@@ -56,7 +56,6 @@ static enum status name_parts(struct ingest_ranks *ranks, const char *target, st
 static void tell_of_others(const char *parts, uint32_t size)
 {
     DIR *directory = opendir(parts);
-    char shown[256];
     struct dirent *entry;
     while (directory && (entry = readdir(directory))) {
         unsigned rank, count;
@@ -65,7 +64,7 @@ static void tell_of_others(const char *parts, uint32_t size)
         log_message(LOG_NOTICE,
                     "notice: %s holds work of %u ranks, which %u cannot use: start %u to go on "
                     "with it, or delete it",
-                    path_for_message(shown, sizeof shown, parts), count, size, count);
+                    PATH_TEXT(parts), count, size, count);
         break;
     }
     if (directory)
@@ -76,7 +75,6 @@ static void tell_of_others(const char *parts, uint32_t size)
 static enum status look_at_output(const struct ingest_ranks *ranks, const char *target,
                                   struct error *err)
 {
-    char shown[256];
     bool current;
     enum status status =
         merge_look(&current, target, (const char *const *)ranks->name, ranks->comm->size, err);
@@ -90,7 +88,7 @@ static enum status look_at_output(const struct ingest_ranks *ranks, const char *
         *err = (struct error)ERROR_INIT;
     if (mkdir(ranks->parts, 0777) != 0 && errno != EEXIST)
         return error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot make the directory %s",
-                           path_for_message(shown, sizeof shown, ranks->parts));
+                           PATH_TEXT(ranks->parts));
     tell_of_others(ranks->parts, ranks->comm->size);
     return STATUS_OK;
 }
@@ -147,7 +145,7 @@ void ingest_ranks_close(struct ingest_ranks *ranks)
 enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameters,
                                const struct places *places, struct error *err)
 {
-    char shown[256], *text = NULL;
+    char *text = NULL;
     size_t size;
     if (!ranks->comm)
         return STATUS_OK;
@@ -162,8 +160,7 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
             return error_set(err, STATUS_USAGE,
                              "--shard mpi reads all sources again, and %s has one more: give %s, "
                              "too, or remove its images with --drop-source",
-                             ranks->output,
-                             path_for_message(shown, sizeof shown, places->stored[i]));
+                             ranks->output, PATH_TEXT(places->stored[i]));
         }
         fprintf(stream, "\n%s", places->stored[i]);
     }
@@ -430,13 +427,13 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
     const struct options *options = &ranks->own.image.common;
     const unsigned count = ranks->comm->size;
     struct merge_report merged;
-    char host[128] = "", shown[256], source[256], *target = NULL;
+    char host[128] = "", *target = NULL;
     bool current = false;
     if (report->summary.images == 0)
         return error_set(err, STATUS_FAILED, "no image under %s%s; %s is not written",
-                         path_for_message(source, sizeof source, options->operand[0]),
+                         PATH_TEXT(options->operand[0]),
                          options->operand_count > 1 ? " and the other sources" : "",
-                         path_for_message(shown, sizeof shown, ranks->output));
+                         PATH_TEXT(ranks->output));
     gethostname(host, sizeof host - 1);
     const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
     const struct merge_config config = {.input = (const char *const *)ranks->path,

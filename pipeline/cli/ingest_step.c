@@ -3,6 +3,7 @@
 #include "base/cpus.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "cli/compute.h"
@@ -35,9 +36,8 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
     bool standard_input = false;
     for (unsigned i = 0; i < options->operand_count; i++) {
         const char *source = options->operand[i];
-        char shown[256];
+        const char *shown = PATH_TEXT(source);
         struct stat st;
-        path_for_message(shown, sizeof shown, source);
         if (strcmp(source, "-") == 0 || source_is_stream(source)) {
             if (standard_input)
                 return misuse(err, options->command, "SOURCE - can be given only once");
@@ -88,13 +88,11 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
                             struct error *err)
 {
     struct places *places = &plan->takeover.places;
-    char shown[256];
     for (unsigned i = 0; i < places->count; i++) {
         if (places->walked[i])
             continue;
         const char *source = places->path[i], *path = source + (source[0] == '@');
         struct stat st;
-        path_for_message(shown, sizeof shown, places->stored[i]);
         const bool stream = source_is_stream(source), list = stream || strcmp(source, "-") == 0;
         const bool there = !list && (walk_knows_name(path) || stat(path, &st) == 0);
         if (!there && optional)
@@ -110,7 +108,7 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
                              "%s is for all sources, but the source %s is not there: "
                              "give it by the path that it has now, or remove its images with "
                              "--drop-source",
-                             option, shown);
+                             option, PATH_TEXT(places->stored[i]));
         places->walked[i] = source;
         places->unwalked--;
     }
@@ -265,9 +263,8 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
     if (status != STATUS_OK)
         return status;
     if (ingest->retrain && !learns(&plan->features, options)) {
-        char shown[256];
         return error_set(err, STATUS_USAGE, "--retrain: %s has no codebooks",
-                         path_for_message(shown, sizeof shown, options->output));
+                         PATH_TEXT(options->output));
     }
     if (plan->redo || ingest->add_codes)
         return walk_all(plan,
@@ -449,7 +446,6 @@ static struct walk_options walk_of(const struct takeover *t)
 
 void ingest_tell_passed(struct walk_passed passed)
 {
-    char number[48];
     if (passed.links > 0)
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
                     (unsigned long long)passed.links,
@@ -461,7 +457,7 @@ void ingest_tell_passed(struct walk_passed passed)
     if (passed.repeated > 0)
         log_message(LOG_NOTICE,
                     "notice: a path that is listed more than once counts once: %s left out",
-                    format_number_of(number, sizeof number, passed.repeated, "repetition"));
+                    NUMBER_OF(passed.repeated, "repetition"));
 }
 
 /* Checks that need the number of files: too many clusters, or learned features for a file that began with
@@ -470,15 +466,14 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
 {
     const struct ingest_plan *plan = context;
     const struct takeover *t = &plan->takeover;
-    char shown[256], number[40], preset[32];
     if (plan->most_clusters > files && files > 0)
         return error_set(err, STATUS_FAILED, "k is %llu, but there %s only %s; choose a smaller k",
                          (unsigned long long)plan->most_clusters, files == 1 ? "is" : "are",
-                         format_number_of(number, sizeof number, files, "file"));
+                         NUMBER_OF(files, "file"));
     if (!plan->keeps_few)
         return STATUS_OK;
-    option_choice(preset, sizeof preset, &t->options.image.common, "preset");
-    path_for_message(shown, sizeof shown, t->options.image.common.output);
+    const char *preset = CHOICE_WORD(&t->options.image.common, "preset");
+    const char *shown = PATH_TEXT(t->options.image.common.output);
     if (files < INGEST_FEW || t->too_alike) {
         log_message(LOG_NOTICE,
                     "notice: %s keeps the features of few images; --add adds those of "

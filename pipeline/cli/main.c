@@ -53,8 +53,7 @@ static void tell(struct error *err)
 
 static enum status unknown_command(const char *name, const char *nearest, struct error *err)
 {
-    char shown[120];
-    path_for_message(shown, sizeof shown, name);
+    const char *shown = PATH_TEXT_IN(120, name);
     if (name[0] == '-')
         return misuse(err, NULL, "the command comes first: clpipe COMMAND %s", shown);
     if (nearest)
@@ -228,11 +227,10 @@ static bool is_hdf5(const char *path)
 static enum status open_unnamed(int *fd, struct error *err)
 {
     const char *directory = process_temporary_directory();
-    char shown[256];
     *fd = unnamed_file(directory);
     return *fd >= 0 ? STATUS_OK
                     : error_errno(err, STATUS_FAILED, errno, "open", "cannot create a file in %s",
-                                  path_for_message(shown, sizeof shown, directory));
+                                  PATH_TEXT(directory));
 }
 
 /* The operands to join: all, or those before a PICTURE. */
@@ -241,15 +239,13 @@ static enum status count_files(unsigned *count, const struct options *options, u
 {
     const unsigned all = options->operand_count - first;
     const bool pictures = options->command->joins_first;
-    char shown[256];
     for (*count = 0; *count < all && is_hdf5(options->operand[first + *count]); ++*count)
         ;
     return all < 2 || pictures || *count == all
                ? STATUS_OK
                : misuse(err, options->command,
                         "unexpected argument '%s': only clpipe files can be taken as one",
-                        path_for_message(shown, sizeof shown,
-                                         options->operand[first + (*count ? *count : 1)]));
+                        PATH_TEXT(options->operand[first + (*count ? *count : 1)]));
 }
 
 /* Merges the INPUTs of a command that accepts several (command->joins) and replaces them by one
@@ -259,7 +255,6 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
                                      struct error *err)
 {
     struct merge_report report;
-    char shown[200];
     unsigned count;
     *out = (struct joined_input){.fd = -1};
     if (options->command->joins == 0)
@@ -276,8 +271,8 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
         return misuse(err, options->command,
                       "the result for several files requires a separate file: give -o");
     const char **const file = &options->operand[first];
-    snprintf(out->names, sizeof out->names, "%s (and %u more)",
-             path_for_message(shown, sizeof shown, *file), count - 1);
+    snprintf(out->names, sizeof out->names, "%s (and %u more)", PATH_TEXT_IN(200, *file),
+             count - 1);
     status = open_unnamed(&out->fd, err);
     if (status != STATUS_OK)
         return status;

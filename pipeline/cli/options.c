@@ -159,10 +159,10 @@ static const char *hint_for(char *hint, size_t size, const struct command *comma
 static enum status unknown_option(const struct command *command, const char *typed, size_t length,
                                   struct error *err)
 {
-    char name[NAME_LONGEST + 1], shown[120];
+    char name[NAME_LONGEST + 1];
     snprintf(name, sizeof name, "%.*s", (int)length, typed);
     char *text = strndup(typed, length);
-    path_for_message(shown, sizeof shown, text ? text : name);
+    const char *shown = PATH_TEXT_IN(120, text ? text : name);
     free(text);
     const char *nearest = NULL;
     unsigned cost = NAME_LONGEST;
@@ -230,15 +230,15 @@ enum status options_table_format(int *format, const struct options *options, con
                                  int usual, struct error *err)
 {
     const struct option *row = option_find(options->command, "format", strlen("format"));
-    char buffer[16], word[32], shown[256];
+    char buffer[16];
     const char *extension = known_extension(buffer, output ? output : "");
     const int named = choice_index(row->value, extension);
-    path_for_message(shown, sizeof shown, output ? output : "");
+    const char *shown = PATH_TEXT(output ? output : "");
     if (options_given(options, "format")) {
         *format = *(const int *)option_at(options, "format");
         if (*extension && named != *format)
             log_message(LOG_NOTICE, "notice: %s is written as %s, as --format says", shown,
-                        option_choice(word, sizeof word, options, "format"));
+                        CHOICE_WORD(options, "format"));
         return STATUS_OK;
     }
     *format = named >= 0 ? named : usual;
@@ -282,8 +282,7 @@ static enum status set_value(struct options *options, const struct option *row, 
 {
     const struct command *command = options->command;
     void *place = (char *)options + row->at;
-    char shown[120];
-    path_for_message(shown, sizeof shown, text);
+    const char *shown = PATH_TEXT_IN(120, text);
     if (!text[0])
         return misuse(err, command, "%s has an empty value", typed);
     switch (row->type) {
@@ -583,11 +582,10 @@ static enum status parse_short(struct options *options, int argc, char *const *a
 {
     for (const char *text = argv[*at] + 1; *text; text++) {
         const struct option *row = find_letter(options->command, *text);
-        char shown[120], hint[80];
+        char hint[80];
         if (!row)
             return misuse(err, options->command, "unknown option -%c in '%s'%s",
-                          *text > ' ' && *text < 127 ? *text : '?',
-                          path_for_message(shown, sizeof shown, argv[*at]),
+                          *text > ' ' && *text < 127 ? *text : '?', PATH_TEXT_IN(120, argv[*at]),
                           hint_for(hint, sizeof hint, options->command, text, 1));
         enum status status = mark_given(options, row, err);
         if (status != STATUS_OK)
@@ -609,15 +607,13 @@ static enum status parse_short(struct options *options, int argc, char *const *a
 static enum status check_operands(const struct options *options, struct error *err)
 {
     const struct command *command = options->command;
-    char shown[256];
     if (options->operand_count < command->min_operands && !options_given(options, "drop-source"))
         return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
     if (options->operand_count > command->max_operands)
-        return misuse(
-            err, command, "unexpected argument '%s'; usage: clpipe %s %s",
-            path_for_message(shown, sizeof shown, options->operand[command->max_operands]),
-            command->name, command->arguments);
+        return misuse(err, command, "unexpected argument '%s'; usage: clpipe %s %s",
+                      PATH_TEXT(options->operand[command->max_operands]), command->name,
+                      command->arguments);
     for (unsigned i = 0; i < options->operand_count; i++)
         if (!options->operand[i][0])
             return misuse(err, command, "an empty name was given for %s", command->operand_name);
@@ -722,13 +718,12 @@ enum status options_check_output(const struct options *options, const char *opti
 {
     struct output *claim;
     struct stat st, input;
-    char shown[256];
     /* Held until the process ends; a failure is reported when the file is written. */
     if (path)
         output_claim(&claim, path, NULL, NULL, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK;
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
         input.st_ino == st.st_ino)
         return misuse(err, options->command, "%s %s is the input of this command", option, shown);

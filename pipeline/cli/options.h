@@ -163,6 +163,8 @@ bool json_owns_stdout(const struct options *options);
 /* Copies the word of a choice to `buffer`, of at least 32 bytes; returns buffer. */
 const char *option_choice(char *buffer, size_t size, const struct options *options,
                           const char *name);
+/* The same as an expression. The word lives until the end of the enclosing block. */
+#define CHOICE_WORD(options, name) option_choice((char[32]){0}, 32, options, name)
 
 /* Returns STATUS_USAGE with a sentence that ends in "; see clpipe COMMAND --help". */
 enum status misuse(struct error *err, const struct command *command, const char *format, ...)

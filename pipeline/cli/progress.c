@@ -230,9 +230,9 @@ void progress_ingest(void *context, const struct ingest_progress *report)
     if (progress->plain && !plain_due(progress, report->seconds, fraction))
         return;
 
-    char done[32], total[32], rate[32], left[32], failed[32];
-    format_count(done, sizeof done, report->done);
-    format_count(total, sizeof total, report->total);
+    char left[32];
+    const char *done = COUNT_TEXT(report->done);
+    const char *total = COUNT_TEXT(report->total);
     struct part part[PARTS] = {{{0}, 0}};
     if (!report->total) {
         /* While walking, the total is unknown. */
@@ -250,8 +250,8 @@ void progress_ingest(void *context, const struct ingest_progress *report)
             snprintf(part[2].text, sizeof part[2].text, "%.*f images/s",
                      progress->items_rate < 10 ? 1 : 0, progress->items_rate);
             part[2].rank = 3;
-            format_bytes(rate, sizeof rate, (uint64_t)progress->bytes_rate);
-            snprintf(part[3].text, sizeof part[3].text, "%s/s", rate);
+            snprintf(part[3].text, sizeof part[3].text, "%s/s",
+                     BYTES_TEXT((uint64_t)progress->bytes_rate));
             part[3].rank = 5;
         }
         double eta = seconds_left(progress, report);
@@ -264,8 +264,7 @@ void progress_ingest(void *context, const struct ingest_progress *report)
             part[4].rank = 1;
         }
         if (report->failed) {
-            format_count(failed, sizeof failed, report->failed);
-            snprintf(part[5].text, sizeof part[5].text, "%s failed", failed);
+            snprintf(part[5].text, sizeof part[5].text, "%s failed", COUNT_TEXT(report->failed));
             part[5].rank = 2;
         }
     }
@@ -312,22 +311,18 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     if (progress->live && iteration > 1 && passed - progress->shown_seconds < LIVE_SECONDS)
         return;
     progress->shown_seconds = passed;
-    char count[32];
     struct part part[PARTS] = {{{0}, 0}};
     snprintf(part[0].text, sizeof part[0].text, "k-means: %siteration %u of at most %u",
              progress->sweep, iteration, progress->max_iter);
-    snprintf(part[1].text, sizeof part[1].text, "%s moved",
-             format_count(count, sizeof count, moved));
+    snprintf(part[1].text, sizeof part[1].text, "%s moved", COUNT_TEXT(moved));
     part[1].rank = 1;
     snprintf(part[2].text, sizeof part[2].text, "inertia %.6g", inertia);
     part[2].rank = 3;
     snprintf(part[3].text, sizeof part[3].text, "%.3g s each", seconds);
     part[3].rank = 2;
     /* Most runs end before the last iteration. */
-    char time[32];
     const double most = (double)(progress->max_iter - iteration) * seconds;
-    snprintf(part[4].text, sizeof part[4].text, "at most %s left",
-             format_duration(time, sizeof time, most));
+    snprintf(part[4].text, sizeof part[4].text, "at most %s left", DURATION_TEXT(most));
     part[4].rank = 4;
     snprintf(part[5].text, sizeof part[5].text, "%.0f %% pruned", pruned * 100);
     part[5].rank = 5;

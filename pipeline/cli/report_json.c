@@ -34,8 +34,7 @@ static enum status check_target(const struct options *options, const char *optio
                                 struct error *err)
 {
     struct stat st;
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         bool taken = options->output && same_file(&st, options->output);
         for (unsigned i = 0; i < options->operand_count; i++)

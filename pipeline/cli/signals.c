@@ -68,7 +68,7 @@ static void *watch(void *unused)
 double signals_time_limit(const struct options *options)
 {
     const char *text = getenv("SLURM_JOB_END_TIME");
-    char *end, left_text[32], margin_text[32];
+    char *end;
     if (options_given(options, "max-time") && options->max_time == 0)
         return NO_TIME;
     if (options_given(options, "max-time") || !text || !getenv("SLURM_JOB_ID"))
@@ -79,8 +79,7 @@ double signals_time_limit(const struct options *options)
         return 0;
     const double margin = fmin(MARGIN_SECONDS, left / 10);
     log_message(LOG_INFO, "stops in %s, %s before the end of the Slurm job (--max-time chooses)",
-                format_duration(left_text, sizeof left_text, left - margin),
-                format_duration(margin_text, sizeof margin_text, margin));
+                DURATION_TEXT(left - margin), DURATION_TEXT(margin));
     by_job = true;
     return left - margin + clock_seconds_since(clock_process_start());
 }

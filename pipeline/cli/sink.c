@@ -40,12 +40,11 @@ enum status sink_check(const char *option, const char *path, const char *const *
 {
     struct output *trial = NULL;
     struct stat st;
-    char shown[256];
     const bool there = stat(path, &st) == 0;
     if (there && S_ISREG(st.st_mode) && !begins_as(path, beginnings))
         return error_set(err, STATUS_FAILED,
                          "%s: %s exists and is not %s, so it is not overwritten; name another file",
-                         option, path_for_message(shown, sizeof shown, path), kind);
+                         option, PATH_TEXT(path), kind);
     if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return STATUS_OK;
     const enum status status = output_open(&trial, path, err);
@@ -69,10 +68,9 @@ enum status sink_open(struct sink *out, const char *path, struct error *err)
         /* Pipes and devices accept any output. */
         out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         out->opened = out->fd >= 0;
-        char shown[256];
         if (out->fd < 0)
-            status = error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s",
-                                 path_for_message(shown, sizeof shown, path));
+            status =
+                error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s", PATH_TEXT(path));
     } else {
         status = output_open(&out->file, path, err);
     }

@@ -225,10 +225,8 @@ static void reasons_text(char *out, size_t size, const uint64_t by_reason[REASON
         if (most < 0 || used >= size)
             return;
         shown[most] = true;
-        char count[32];
         used += (size_t)snprintf(out + used, size - used, "%s%s %s", used ? ", " : "",
-                                 reason_name((enum reason)most),
-                                 format_count(count, sizeof count, by_reason[most]));
+                                 reason_name((enum reason)most), COUNT_TEXT(by_reason[most]));
     }
 }
 
@@ -266,8 +264,7 @@ static void next_line(struct text *text, const struct ingest_report *report,
 
 char *skipped_text(char *buffer, size_t size, uint64_t count)
 {
-    char files[40];
-    snprintf(buffer, size, "%s that %s", format_number_of(files, sizeof files, count, "file"),
+    snprintf(buffer, size, "%s that %s", NUMBER_OF(count, "file"),
              count == 1 ? "is not an image" : "are not images");
     return buffer;
 }
@@ -293,39 +290,35 @@ static const char *stop_text(void)
 static void counts_lines(struct text *text, const struct ingest_report *report, bool finished,
                          bool unchanged)
 {
-    char count[80], total[32], reasons[300];
+    char count[80], reasons[300];
     const uint64_t *by_reason = unchanged ? report->summary.by_reason : report->by_reason;
     uint64_t failed = failures_counted(by_reason);
     uint64_t skipped = by_reason[REASON_NOT_AN_IMAGE];
     if (failed) {
         reasons_text(reasons, sizeof reasons, by_reason);
-        line(text, "failed", "%s%s%s   %s", text->colour ? "\033[31m" : "",
-             format_count(count, sizeof count, failed), plain(text), reasons);
+        line(text, "failed", "%s%s%s   %s", text->colour ? "\033[31m" : "", COUNT_TEXT(failed),
+             plain(text), reasons);
     }
     if (skipped)
         line(text, "skipped", "%s", skipped_text(count, sizeof count, skipped));
     if (finished && *losses_text(reasons, sizeof reasons, report->removed))
         line(text, "removed", "%s", reasons);
     if (report->images_resumed)
-        line(text, "resumed", "%s from an earlier run",
-             format_count(count, sizeof count, report->images_resumed));
+        line(text, "resumed", "%s from an earlier run", COUNT_TEXT(report->images_resumed));
     if (report->files_compared)
         line(text, "compared", "%s of the same size and time read again: %s changed",
-             format_number_of(count, sizeof count, report->files_compared, "file"),
-             format_count(total, sizeof total, report->files_differ));
+             NUMBER_OF(report->files_compared, "file"), COUNT_TEXT(report->files_differ));
     /* The file's total is known at the end. */
     if (report->images_unchanged && !unchanged)
-        line(text, "unchanged", "%s%s%s already in the file",
-             format_count(count, sizeof count, report->images_unchanged), finished ? " of " : "",
-             finished ? format_count(total, sizeof total, report->summary.images) : "");
+        line(text, "unchanged", "%s%s%s already in the file", COUNT_TEXT(report->images_unchanged),
+             finished ? " of " : "", finished ? COUNT_TEXT(report->summary.images) : "");
 }
 
 void summary_stopped(struct error *err, const struct ingest_report *report)
 {
-    char kept[48];
     if (report->sealed)
         error_set(err, err->status, "%s; %s %s kept: run the same command again to resume",
-                  stop_text(), format_number_of(kept, sizeof kept, report->sealed, "finished file"),
+                  stop_text(), NUMBER_OF(report->sealed, "finished file"),
                   report->sealed == 1 ? "is" : "are");
     else
         error_set(err, err->status,
@@ -335,11 +328,9 @@ void summary_stopped(struct error *err, const struct ingest_report *report)
 
 static void shard_line(struct text *text, const struct list_share *share)
 {
-    char files[48], all[32];
     line(text, "shard", "%llu/%llu: %s of %s, from number %llu", (unsigned long long)share->index,
-         (unsigned long long)share->count,
-         format_number_of(files, sizeof files, share->last - share->first, "file"),
-         format_count(all, sizeof all, share->list_count), (unsigned long long)share->first);
+         (unsigned long long)share->count, NUMBER_OF(share->last - share->first, "file"),
+         COUNT_TEXT(share->list_count), (unsigned long long)share->first);
 }
 
 void summary_ingest(const struct ingest_report *report, const struct options *options,
@@ -348,25 +339,22 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     struct text text;
     if (!text_open(&text, options))
         return;
-    char images[40], time[32], rate[32], bottleneck[400];
+    char bottleneck[400];
     bool finished = status == STATUS_OK && !options->dry_run;
     bool unchanged = finished && report->summary.unchanged;
     uint64_t done = images_done(report);
     uint64_t shown = unchanged ? report->summary.images : report->images_ok;
-    format_number_of(images, sizeof images, shown, "image");
-    format_duration(time, sizeof time, report->seconds);
+    const char *images = NUMBER_OF(shown, "image");
+    const char *time = DURATION_TEXT(report->seconds);
     fprintf(text.stream, "\n%s%s%s", bold(&text), images, plain(&text));
     if (unchanged) {
         fprintf(text.stream, ", nothing new; checked in %s\n", time);
     } else {
         fprintf(text.stream, " in %s", time);
-        if (report->seconds > 0 && done) {
-            format_bytes(rate, sizeof rate,
-                         (uint64_t)((double)report->bytes_read / report->seconds));
+        if (report->seconds > 0 && done)
             fprintf(text.stream, "   %.*f images/s, %s/s",
                     (double)done < 10 * report->seconds ? 1 : 0, (double)done / report->seconds,
-                    rate);
-        }
+                    BYTES_TEXT((uint64_t)((double)report->bytes_read / report->seconds)));
         fputc('\n', text.stream);
     }
     counts_lines(&text, report, finished, unchanged);
@@ -385,15 +373,13 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     if (bottleneck[0] && !unchanged)
         line(&text, "speed", "%s", bottleneck);
     if (finished) {
-        char file[300], size[32];
         struct stat st;
         if (stat(options->output, &st) == 0)
-            line(&text, "file", "%s (%s%s)", path_for_message(file, sizeof file, options->output),
-                 format_bytes(size, sizeof size, (uint64_t)st.st_size),
-                 unchanged ? ", unchanged" : "");
+            line(&text, "file", "%s (%s%s)", PATH_TEXT_IN(300, options->output),
+                 BYTES_TEXT((uint64_t)st.st_size), unchanged ? ", unchanged" : "");
         if (report->ranks > 0)
             line(&text, "parts", "%u in %s.parts, which the file refers to: keep them together",
-                 report->ranks, path_for_message(file, sizeof file, options->output));
+                 report->ranks, PATH_TEXT_IN(300, options->output));
         if (next)
             wall_line(&text, options);
         if (failures_counted(report->summary.by_reason))
@@ -492,11 +478,11 @@ static void cluster_table(struct text *text, const struct clustering_report *res
     fprintf(text->stream, "\n  %scluster  %10s   share   %-*snearest to its centre%s\n", bold(text),
             images ? "images" : "rows", width, width ? "what sets it apart" : "", plain(text));
     for (uint32_t i = 0; i < shown; i++) {
-        char count[32], nearest[700];
+        char nearest[700];
         uint32_t cluster = order[i];
         nearest_text(nearest, sizeof nearest, of->nearest + 3 * (size_t)cluster, images, room);
         fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s%*s%s\n", cluster,
-                format_count(count, sizeof count, of->sizes[cluster]),
+                COUNT_TEXT(of->sizes[cluster]),
                 of->rows ? 100.0 * (double)of->sizes[cluster] / (double)of->rows : 0, words[i],
                 width - text_columns(words[i]), "", nearest);
     }
@@ -595,18 +581,15 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     struct text text;
     if (!text_open(&text, options))
         return;
-    char clusters[40], rows[40], time[32], feature[2 * FEATURE_NAME_MAX];
-    fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text),
-            format_number_of(clusters, sizeof clusters, of->k, "cluster"), plain(&text),
-            format_number_of(rows, sizeof rows, of->rows, images ? "image" : "row"),
+    char time[32], feature[2 * FEATURE_NAME_MAX];
+    fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text), NUMBER_OF(of->k, "cluster"),
+            plain(&text), NUMBER_OF(of->rows, images ? "image" : "row"),
             preset_join_title(feature, sizeof feature, images, result->feature), result->metric);
     if (result->mini_batch && of->iterations)
-        line(&text, "k-means", "%s of %u rows%s, inertia %.7g",
-             format_number_of(rows, sizeof rows, of->iterations, "batch"), result->mini_batch,
-             of->converged ? ", converged" : "", of->inertia);
+        line(&text, "k-means", "%s of %u rows%s, inertia %.7g", NUMBER_OF(of->iterations, "batch"),
+             result->mini_batch, of->converged ? ", converged" : "", of->inertia);
     else if (of->iterations)
-        line(&text, "k-means", "%s%s, %s, inertia %.7g",
-             format_number_of(rows, sizeof rows, of->iterations, "iteration"),
+        line(&text, "k-means", "%s%s, %s, inertia %.7g", NUMBER_OF(of->iterations, "iteration"),
              restarts_text(time, sizeof time, result->n_init),
              of->converged ? "converged" : "not converged (raise --max-iter)", of->inertia);
     else
@@ -619,8 +602,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
         else
             line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s",
                  result->level[i].outcome.k, result->level[i].name,
-                 format_number_of(rows, sizeof rows, result->level[i].outcome.iterations,
-                                  "iteration"),
+                 NUMBER_OF(result->level[i].outcome.iterations, "iteration"),
                  result->level[i].outcome.converged ? "converged"
                                                     : "not converged (raise --max-iter)");
     if (result->sweep.values)
@@ -631,8 +613,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     if (result->found)
         line(&text, "up to date", "the file already holds this clustering");
     else
-        line(&text, "time", "%s on %s", format_duration(time, sizeof time, result->seconds),
-             result->device);
+        line(&text, "time", "%s on %s", DURATION_TEXT(result->seconds), result->device);
     if (result->sweep.values) {
         const struct plot_style style = {summary_width(&text), locale_is_utf8(), text.colour};
         fputc('\n', text.stream);
@@ -640,9 +621,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     }
     cluster_table(&text, result, images);
     dominance_line(&text, result);
-    char shown[300];
-    line(&text, "stored", "/clusters/%s in %s", result->name,
-         path_for_message(shown, sizeof shown, result->output));
+    line(&text, "stored", "/clusters/%s in %s", result->name, PATH_TEXT_IN(300, result->output));
     if (strcmp(options->command->name, "run") != 0)
         wall_line(&text, options);
     char rest[FEATURE_NAME_MAX + 40];

@@ -230,7 +230,6 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
                              const struct number_range *k, struct error *err)
 {
     static const char *const svg[] = {"<svg", "<?xml", NULL};
-    char shown[256];
     if (!plot)
         return STATUS_OK;
     if (k->last == k->first)
@@ -242,7 +241,7 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
         (options->profile && strcmp(options->profile, plot) == 0) ||
         (options->output && strcmp(options->output, plot) == 0))
         return misuse(err, options->command, "--plot and another option both name %s",
-                      path_for_message(shown, sizeof shown, plot));
+                      PATH_TEXT(plot));
     return sink_is_stdout(plot) ? STATUS_OK : sink_check("--plot", plot, svg, "an SVG", err);
 }
 

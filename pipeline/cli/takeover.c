@@ -35,7 +35,6 @@ static void note_digest(struct feature *feature, const char *spec)
 static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
 {
     const char *entry;
-    char shown[256];
     for (unsigned i = 0; (entry = parameters_entry(t->parameters, "features", i, NULL)); i++) {
         enum status status = feature_set_add(&t->old.features, entry, NORMALIZE_L1, err);
         if (status != STATUS_OK)
@@ -51,7 +50,7 @@ static enum status read_features(struct takeover *t, const struct result *result
             note_digest(added, there->spec);
         } else if (result) {
             error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
-                      path_for_message(shown, sizeof shown, result->path));
+                      PATH_TEXT(result->path));
             return error_remedy(err, REMEDY_START_OVER);
         }
     }
@@ -60,9 +59,8 @@ static enum status read_features(struct takeover *t, const struct result *result
 
 static enum status read_codebooks(struct takeover *t, struct result *result, struct error *err)
 {
-    char shown[256];
     struct error why = ERROR_INIT;
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     if (codebooks_read(&t->codebooks, result, NULL, &why) == STATUS_OK &&
         codebooks_bind(&t->codebooks, &t->old.features, shown, &why) == STATUS_OK)
         return STATUS_OK;
@@ -75,12 +73,12 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
 static bool found_too_alike(struct result *result, const struct options *options)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
-    char asked[32], word[32];
+    char asked[32];
     struct store_run run;
     if (ingest->preset < 0 || result->run_count != 1 || result_images(result) < INGEST_FEW ||
         result_run_at(result, 0, &run, NULL) != STATUS_OK)
         return false;
-    snprintf(asked, sizeof asked, "%s", option_choice(word, sizeof word, options, "preset"));
+    snprintf(asked, sizeof asked, "%s", CHOICE_WORD(options, "preset"));
     const char *at = strstr(run.command, "--preset");
     return at && strncmp(at + strlen("--preset="), asked, strlen(asked)) == 0;
 }
@@ -200,20 +198,20 @@ bool takeover_raises_limits(const struct takeover *t)
 enum status takeover_check(const struct takeover *t, const struct options *options,
                            struct error *err)
 {
-    char shown[256], differences[480];
+    char differences[480];
     bool raised;
     if (!t->file ||
         !*stored_differences(differences, sizeof differences, &raised, options, t->parameters))
         return STATUS_OK;
-    error_set(err, STATUS_USAGE, "%s was made with other options: %s",
-              path_for_message(shown, sizeof shown, options->output), differences);
+    error_set(err, STATUS_USAGE, "%s was made with other options: %s", PATH_TEXT(options->output),
+              differences);
     return error_remedy(err, REMEDY_SAME_OPTIONS);
 }
 
 static enum status take_share(struct takeover *t, const struct options *options, struct error *err)
 {
     const struct list_share *theirs = &t->old.content.share, *mine = &options->share;
-    char shown[256], what[64] = "no shard";
+    char what[64] = "no shard";
     t->share = (struct list_share){.index = mine->index, .count = mine->count};
     if (!t->file && !t->unfinished)
         return STATUS_OK;
@@ -230,8 +228,8 @@ static enum status take_share(struct takeover *t, const struct options *options,
     return error_set(err, STATUS_USAGE,
                      "%s is %s, the command asks for shard %llu/%llu: give each shard an output of "
                      "its own",
-                     path_for_message(shown, sizeof shown, options->output), what,
-                     (unsigned long long)mine->index, (unsigned long long)mine->count);
+                     PATH_TEXT(options->output), what, (unsigned long long)mine->index,
+                     (unsigned long long)mine->count);
 }
 
 /* --- features -------------------------------------------------------------------------------- */
@@ -287,8 +285,7 @@ static enum status take_codebook(struct feature *feature, struct takeover *t, co
                                  const char *spec, struct error *err)
 {
     struct result *result = NULL;
-    char shown[256];
-    path_for_message(shown, sizeof shown, file);
+    const char *shown = PATH_TEXT(file);
     if (!*file)
         return error_set(err, STATUS_USAGE, "feature '%s': codebook= needs a file", spec);
     if (!feature->kind->descriptor)
@@ -361,8 +358,7 @@ static enum status check_without_specs(const struct takeover *t, const struct op
                                        struct error *err)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
-    char shown[256];
-    path_for_message(shown, sizeof shown, options->output);
+    const char *shown = PATH_TEXT(options->output);
     for (unsigned i = 0; i < t->old.features.count; i++) {
         const struct feature *feature = &t->old.features.feature[i];
         const char *option = options_given(options, "normalize") &&
@@ -399,8 +395,7 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
                                   struct error *err)
 {
     const struct feature *theirs = find_feature(&t->old.features, asked->name);
-    char shown[256];
-    path_for_message(shown, sizeof shown, options->output);
+    const char *shown = PATH_TEXT(options->output);
     if (theirs && same_asked(theirs, asked)) {
         error_set(err, STATUS_USAGE,
                   "the feature %s of %s has a codebook other than that of the command", asked->name,
@@ -546,14 +541,13 @@ static const char *list_places(char *text, size_t size, const struct places *pla
 {
     size_t used = 0;
     unsigned count = 0;
-    char shown[120];
     text[0] = 0;
     for (unsigned i = 0; i < places->count; i++) {
         if (added ? places->earlier[i] >= 0 : places->walked[i] != NULL)
             continue;
         if (++count <= 4 && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "",
-                                     path_for_message(shown, sizeof shown, places->stored[i]));
+                                     PATH_TEXT_IN(120, places->stored[i]));
     }
     if (count > 4 && used < size)
         snprintf(text + used, size - used, " and %u more", count - 4);
@@ -562,7 +556,7 @@ static const char *list_places(char *text, size_t size, const struct places *pla
 
 void takeover_tell(const struct takeover *t, const struct options *options)
 {
-    char output[256], added[640], kept[640];
+    char added[640], kept[640];
     const struct places *places = &t->places;
     if (places->repeated > 0)
         log_message(LOG_NOTICE, "notice: a source that is given more than once counts once");
@@ -573,7 +567,7 @@ void takeover_tell(const struct takeover *t, const struct options *options)
                     added, kept, nested > 1 ? " (and others likewise)" : "");
     if (!t->file)
         return;
-    path_for_message(output, sizeof output, options->output);
+    const char *output = PATH_TEXT(options->output);
     list_places(added, sizeof added, places, true);
     list_places(kept, sizeof kept, places, false);
     if (places->added > 0 && places->unwalked > 0)

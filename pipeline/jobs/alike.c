@@ -156,8 +156,7 @@ static enum status compare_all(struct alike *alike, struct error *err)
              next++)
             ;
         if (next == c) {
-            char bytes[32];
-            format_bytes(bytes, sizeof bytes, (alike->end[c] - alike->first) * values->stride * 4);
+            const char *bytes = BYTES_TEXT((alike->end[c] - alike->first) * values->stride * 4);
             status =
                 error_set(err, STATUS_FAILED,
                           "cluster %u of %s takes %s to compare: more --memory, or more clusters",

@@ -17,7 +17,6 @@
 enum status classes_of_folders(struct classes *out, struct result *result, struct error *err)
 {
     struct folders folders;
-    char shown[256];
     *out = (struct classes){0};
     enum status status = folders_read(&folders, result, err);
     if (status != STATUS_OK)
@@ -27,7 +26,7 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
             err, STATUS_FAILED,
             "the folders of %s are no classes: there must be at least two, with fewer folders "
             "than images",
-            path_for_message(shown, sizeof shown, result->path));
+            PATH_TEXT(result->path));
         return error_remedy(err, REMEDY_GIVE_CLASSES);
     }
     *out = (struct classes){folders.of_row, folders.count, result_images(result)};
@@ -50,17 +49,14 @@ struct table {
 
 static enum status refuse(const struct table *table, const char *why, struct error *err)
 {
-    char shown[256];
     return error_set(err, STATUS_FAILED, "%s is not a table of classes: line %llu %s",
-                     path_for_message(shown, sizeof shown, table->name),
-                     (unsigned long long)table->line, why);
+                     PATH_TEXT(table->name), (unsigned long long)table->line, why);
 }
 
 static enum status read_bytes(struct table *table, struct error *err)
 {
-    char shown[256];
     struct stat st;
-    path_for_message(shown, sizeof shown, table->name);
+    const char *shown = PATH_TEXT(table->name);
     const int fd = open(table->name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, errno == ENOENT ? STATUS_USAGE : STATUS_FAILED, errno, "open",
@@ -234,7 +230,6 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
     struct path_list list = {0};
     struct path_match match = {0};
     uint32_t *numbers = NULL, count = 0;
-    char shown[256];
     *out = (struct classes){0};
     enum status status = read_table(&table, err);
     if (status != STATUS_OK)
@@ -250,14 +245,13 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
         status = path_match_make(&match, &list, result, err);
     if (status == STATUS_OK && match.unused > 0)
         log_message(LOG_NOTICE, "notice: %s lists %llu path%s that %s no image's: %s",
-                    path_for_message(shown, sizeof shown, file), (unsigned long long)match.unused,
-                    match.unused == 1 ? "" : "s", match.unused == 1 ? "is" : "are",
-                    match.first_unused);
+                    PATH_TEXT(file), (unsigned long long)match.unused, match.unused == 1 ? "" : "s",
+                    match.unused == 1 ? "is" : "are", match.first_unused);
     if (status == STATUS_OK)
         status = take_classes(out, &match, numbers, count, result_images(result), err);
     if (status == STATUS_OK && out->count < 2)
         status = error_set(err, STATUS_FAILED, "%s gives %s, but there must be at least two",
-                           path_for_message(shown, sizeof shown, file),
+                           PATH_TEXT(file),
                            out->count == 1 ? "all images the same class" : "no image a class");
 out:
     path_match_clear(&match);
@@ -276,9 +270,8 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     struct table table = {.name = CLASSES_OF_CLS, .count = result_images(result)};
     struct sidecar_reader *reader = NULL;
     const char *text[SIDECAR_COLUMNS];
-    char shown[256];
     *out = (struct classes){0};
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     enum status status = sidecar_reader_open(&reader, result, err);
     if (status == STATUS_OK && !reader)
         return error_set(err, STATUS_FAILED,

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "features/pca.h"
 #include "jobs/cluster_job.h"
@@ -58,9 +59,8 @@ enum status clustering_check_name(const char *name, struct error *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "_-.";
-    char shown[120];
     enum status status = STATUS_OK;
-    path_for_message(shown, sizeof shown, name);
+    const char *shown = PATH_TEXT_IN(120, name);
     if (name[strspn(name, allowed)])
         status =
             error_set(err, STATUS_USAGE,
@@ -104,7 +104,6 @@ static void set_k(struct clustering *own, uint32_t k)
 static enum status lower_k(struct clustering *own, struct error *err)
 {
     uint32_t distinct = 0;
-    char images[40];
     const uint32_t wanted = own->cluster.k, usual = clustering_usual_k(own->job.input.source.rows);
     if (usual < wanted && own->config->usual_k)
         set_k(own, usual);
@@ -114,13 +113,11 @@ static enum status lower_k(struct clustering *own, struct error *err)
         return status;
     if (distinct > 0 && distinct < own->cluster.k) {
         log_message(LOG_NOTICE, "notice: k is %u instead of %u: there %s only %s", distinct, wanted,
-                    distinct == 1 ? "is" : "are",
-                    format_number_of(images, sizeof images, distinct, "different image"));
+                    distinct == 1 ? "is" : "are", NUMBER_OF(distinct, "different image"));
         set_k(own, distinct);
     } else if (own->cluster.k < wanted) {
         log_message(LOG_NOTICE, "notice: k is %u instead of %u for %s; -k chooses another",
-                    own->cluster.k, wanted,
-                    format_number_of(images, sizeof images, own->job.input.source.rows, "image"));
+                    own->cluster.k, wanted, NUMBER_OF(own->job.input.source.rows, "image"));
     }
     return STATUS_OK;
 }
@@ -140,8 +137,7 @@ static enum status read_initial(struct clustering *own, const char *path, struct
     const uint32_t k = own->cluster.k, dimension = own->job.input.source.dimension;
     struct matrix_source npy = {0};
     struct stat st;
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (stat(path, &st) != 0) {
         error_set(err, STATUS_USAGE, "cannot read the initial centroids: there is no file %s",
                   shown);
@@ -192,15 +188,13 @@ static enum status read_weights(struct clustering *own, struct error *err)
 {
     const char *path = own->config->weights;
     const uint64_t rows = own->job.input.whole.rows;
-    char shown[256];
     uint64_t count;
     enum status status = matrix_input_vector(&own->weights, &count, path, err);
     if (status != STATUS_OK)
         return status;
     if (count != rows)
         return error_set(err, STATUS_USAGE, "%s holds %llu weights, but there are %llu rows",
-                         path_for_message(shown, sizeof shown, path), (unsigned long long)count,
-                         (unsigned long long)rows);
+                         PATH_TEXT(path), (unsigned long long)count, (unsigned long long)rows);
     digest_text(own->weights_digest, sizeof own->weights_digest, "murmur3", own->weights,
                 (size_t)count);
     own->cluster.weights = own->weights;

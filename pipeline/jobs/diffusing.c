@@ -13,7 +13,7 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
                               const char *feature, struct error *err)
 {
     struct graph graph;
-    char content[65], shown[256];
+    char content[65];
     struct held held = {0};
     *out = (struct neighbours){0};
     if (!rows->identity)
@@ -44,8 +44,8 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
         if (out->rows[i] < -1 || out->rows[i] >= (int64_t)graph.rows)
             status =
                 error_set(err, STATUS_FAILED, "%s is damaged: /neighbours/%s has row %lld of %llu",
-                          path_for_message(shown, sizeof shown, result->path), feature,
-                          (long long)out->rows[i], (unsigned long long)graph.rows);
+                          PATH_TEXT(result->path), feature, (long long)out->rows[i],
+                          (unsigned long long)graph.rows);
     }
 out:
     held_free(&held);

@@ -181,14 +181,13 @@ static enum status compare_all_clusters(struct evaluation *evaluation,
 enum status evaluation_run(struct evaluation *out, const struct evaluation_config *config,
                            struct error *err)
 {
-    char shown[256];
     *out = (struct evaluation){0};
     enum status status = result_open(&out->result, config->file, err);
     if (status == STATUS_OK && (result_images(out->result) == 0 || out->result->named))
         status =
             error_set(err, STATUS_FAILED,
                       "%s holds no images: evaluate takes a file that clpipe ingest has written",
-                      path_for_message(shown, sizeof shown, config->file));
+                      PATH_TEXT(config->file));
     if (status == STATUS_OK)
         status = !config->classes ? classes_of_folders(&out->classes, out->result, err)
                  : strcmp(config->classes, CLASSES_OF_CLS) == 0

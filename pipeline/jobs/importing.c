@@ -48,7 +48,7 @@ static enum status check_finite(const struct job *job, const float *rows, uint64
                                 uint64_t count, struct error *err)
 {
     const uint64_t columns = job->input.source.dimension, values = count * columns;
-    char shown[256], path[128], of[160] = "";
+    char path[128], of[160] = "";
     uint64_t at = 0;
     /* The sum is finite only if all of them are; if it overflows, the values are checked again. */
     float sum = 0;
@@ -66,8 +66,8 @@ static enum status check_finite(const struct job *job, const float *rows, uint64
     return error_set(err, STATUS_FAILED,
                      "%s: row %llu%s, column %llu is %s; every value must be a finite number that "
                      "float32 can hold",
-                     path_for_message(shown, sizeof shown, job->config->input),
-                     (unsigned long long)row, of, (unsigned long long)(at % columns),
+                     PATH_TEXT(job->config->input), (unsigned long long)row, of,
+                     (unsigned long long)(at % columns),
                      isnan(rows[at]) ? "not a number (NaN)" : "infinite or too large");
 }
 
@@ -142,31 +142,23 @@ static void name_origin(char *out, size_t size, const struct job *job)
     const char *base = slash && slash[1] ? slash + 1 : path;
     const char *dataset =
         strlen(job->config->input) > strlen(path) ? job->config->input + strlen(path) : "";
-    char text[200];
-    path_for_message(text, sizeof text, base);
-    const int used = snprintf(out, size, "%s", text);
-    path_for_message(text, sizeof text, dataset);
-    if (used > 0 && (size_t)used < size)
-        snprintf(out + used, size - (size_t)used, "%s", text);
+    snprintf(out, size, "%s%s", PATH_TEXT_IN(200, base), PATH_TEXT_IN(200, dataset));
 }
 
 static enum status match_rows(struct job *job, struct importing_report *report, struct error *err)
 {
     const struct importing_config *config = job->config;
     const uint64_t rows = job->input.source.rows;
-    char input[256], list[256], have[40];
-    path_for_message(input, sizeof input, config->input);
+    const char *input = PATH_TEXT(config->input);
     if (!config->paths) {
-        char file[256], images[40];
         if (rows == report->images)
             return STATUS_OK;
         return error_set(err, STATUS_FAILED,
                          "%s has %s, but %s has %s: without --paths LIST, row i is image i", input,
-                         format_number_of(have, sizeof have, rows, "row"),
-                         path_for_message(file, sizeof file, config->file),
-                         format_number_of(images, sizeof images, report->images, "image"));
+                         NUMBER_OF(rows, "row"), PATH_TEXT(config->file),
+                         NUMBER_OF(report->images, "image"));
     }
-    path_for_message(list, sizeof list, config->paths);
+    const char *list = PATH_TEXT(config->paths);
     enum status status =
         path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
     if (status != STATUS_OK)
@@ -180,9 +172,8 @@ static enum status match_rows(struct job *job, struct importing_report *report, 
     snprintf(report->first_unused, sizeof report->first_unused, "%s", job->match.first_unused);
     if (report->missing > 0 && !config->allow_missing) {
         error_set(err, STATUS_FAILED, "%s of %llu %s no path in %s: %s",
-                  format_number_of(have, sizeof have, report->missing, "image"),
-                  (unsigned long long)report->images, report->missing == 1 ? "has" : "have", list,
-                  report->first_missing);
+                  NUMBER_OF(report->missing, "image"), (unsigned long long)report->images,
+                  report->missing == 1 ? "has" : "have", list, report->first_missing);
         error_remedy(err, REMEDY_ALLOW_MISSING);
         return STATUS_FAILED;
     }

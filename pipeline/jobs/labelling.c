@@ -32,7 +32,7 @@ struct labelling {
  * the same. */
 static enum status match_features(const struct labelling *own, struct error *err)
 {
-    char from[200], to[200], spec[sizeof((struct result_feature *)0)->spec];
+    char spec[sizeof((struct result_feature *)0)->spec];
     struct matrix_source theirs;
     struct result_feature about;
     const struct result_clusters *clusters = own->clusters;
@@ -41,8 +41,8 @@ static enum status match_features(const struct labelling *own, struct error *err
         snprintf(spec, sizeof spec, "%s", about.spec);
         matrix_close(&theirs);
     }
-    path_for_message(from, sizeof from, own->from->path);
-    path_for_message(to, sizeof to, own->job.input.path);
+    const char *from = PATH_TEXT_IN(200, own->from->path);
+    const char *to = PATH_TEXT_IN(200, own->job.input.path);
     const uint32_t columns = clusters->columns ? clusters->columns : clusters->dimension;
     if (own->job.input.source.dimension != columns)
         return error_set(err, STATUS_FAILED,

@@ -178,9 +178,9 @@ static void name_after(struct matrix_input *input, const char *text)
 static enum status open_clpipe(struct matrix_input *input, const char *feature, const char *usual,
                                struct error *err)
 {
-    char example[200], shown[256];
+    char example[200];
     if (hdf5_is_foreign(input->path, example, sizeof example)) {
-        path_for_message(shown, sizeof shown, input->path);
+        const char *shown = PATH_TEXT(input->path);
         return error_set(err, STATUS_USAGE,
                          "%s is an HDF5 file, but not a clpipe file: name the dataset, as in "
                          "%s:%s",
@@ -294,8 +294,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
                               const char *usual, struct error *err)
 {
     struct stat st;
-    char shown[256];
-    path_for_message(shown, sizeof shown, text);
+    const char *shown = PATH_TEXT(text);
     bool found = stat(text, &st) == 0;
     int trouble = errno;
     size_t split = found ? 0 : split_at(text);
@@ -327,7 +326,6 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
                               const char *usual, struct error *err)
 {
-    char shown[256];
     *out = (struct matrix_input){.source = {.read = read_rows, .context = out}};
     pthread_mutex_init(&out->lock, NULL);
     enum status status = open_parts(out, input, feature, usual, err);
@@ -339,8 +337,7 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     out->whole = out->source;
     out->digests = !out->rows.identity;
     if (out->rows.rows == 0 || out->rows.dimension == 0)
-        status = error_set(err, STATUS_FAILED, "%s has no %s",
-                           path_for_message(shown, sizeof shown, input),
+        status = error_set(err, STATUS_FAILED, "%s has no %s", PATH_TEXT(input),
                            out->rows.rows == 0 ? "rows" : "columns");
 out:
     if (status != STATUS_OK)
@@ -353,7 +350,6 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
 {
     struct matrix_source column = {0};
     struct stat st;
-    char shown[256];
     enum status status = STATUS_FAILED;
     *values = NULL;
     const bool found = stat(text, &st) == 0;
@@ -365,8 +361,7 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
                       : error_memory(err, split + 1, "a file name");
         free(path);
     } else if (absent) {
-        status = error_set(err, STATUS_USAGE, "there is no file %s",
-                           path_for_message(shown, sizeof shown, text));
+        status = error_set(err, STATUS_USAGE, "there is no file %s", PATH_TEXT(text));
     } else {
         status = npy_open(&column, text, true, err);
     }
@@ -384,7 +379,6 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
     const uint32_t dimension = input->rows.dimension;
     struct result_image image;
     uint64_t count = 0, first = 0;
-    char images[40], path[160];
     float *row = malloc(dimension * sizeof *row);
     enum status status = row ? STATUS_OK : error_memory(err, dimension * sizeof *row, "a row");
     for (uint64_t i = input->whole.rows; i-- > 0 && status == STATUS_OK;) {
@@ -403,8 +397,8 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
         return status;
     return error_set(err, STATUS_FAILED,
                      "%s with no values (NaN) in %s, the first is %s: import rows for all images",
-                     format_number_of(images, sizeof images, count, "image"), input->about.name,
-                     path_for_message(path, sizeof path, image.path_raw));
+                     NUMBER_OF(count, "image"), input->about.name,
+                     PATH_TEXT_IN(160, image.path_raw));
 }
 
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,

@@ -159,8 +159,8 @@ enum status path_list_of_memory(struct path_list *out, const char *name, char *b
 enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
                                uint64_t rows, bool own_paths, struct error *err)
 {
-    char shown[256], shown_input[256], paths[40], have[40];
-    path_for_message(shown_input, sizeof shown_input, input);
+    char shown[256];
+    const char *shown_input = PATH_TEXT(input);
     if (own_paths)
         return error_set(err, STATUS_USAGE,
                          "%s is a clpipe file, which has the paths of its rows: leave out the list",
@@ -168,9 +168,8 @@ enum status path_list_open_for(struct path_list *out, const char *file, const ch
     enum status status = path_list_open(out, file, err);
     if (status == STATUS_OK && out->count != rows)
         status = error_set(err, STATUS_FAILED, "%s has %s, but %s has %s: row i needs path i",
-                           list_name(shown, out),
-                           format_number_of(paths, sizeof paths, out->count, "path"), shown_input,
-                           format_number_of(have, sizeof have, rows, "row"));
+                           list_name(shown, out), NUMBER_OF(out->count, "path"), shown_input,
+                           NUMBER_OF(rows, "row"));
     return status;
 }
 

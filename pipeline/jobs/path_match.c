@@ -188,7 +188,7 @@ static enum status match_images(struct path_match *out, struct finder *finder, u
                                 struct error *err)
 {
     const uint64_t images = result_images(finder->result);
-    char ambiguous_text[320] = "", shown[96], list[256], number[40];
+    char ambiguous_text[320] = "", shown[96];
     struct names ambiguous = {0, ambiguous_text, sizeof ambiguous_text};
     struct names missing = {0, out->first_missing, sizeof out->first_missing};
     for (uint64_t i = 0; i < images; i++) {
@@ -201,19 +201,19 @@ static enum status match_images(struct path_match *out, struct finder *finder, u
             return status;
         const uint64_t row = out->row[i];
         if (row == PATH_LIST_NONE) {
-            note(&missing, path_for_message(shown, sizeof shown, image.path_raw));
+            note(&missing, PATH_TEXT_IN(96, image.path_raw));
             continue;
         }
         if (several || (used[row / 8] >> row % 8 & 1))
-            note(&ambiguous, path_for_message(shown, sizeof shown, image.path_raw));
+            note(&ambiguous, PATH_TEXT_IN(96, image.path_raw));
         used[row / 8] = (uint8_t)(used[row / 8] | 1u << row % 8);
     }
-    path_for_message(list, sizeof list, finder->list->name);
+    const char *list = PATH_TEXT(finder->list->name);
     if (ambiguous.count > 0)
         return error_set(err, STATUS_FAILED,
                          "%s in %s %s ambiguous (%s): give paths with their source in front, or "
                          "absolute ones",
-                         format_number_of(number, sizeof number, ambiguous.count, "path"), list,
+                         NUMBER_OF(ambiguous.count, "path"), list,
                          ambiguous.count == 1 ? "is" : "are", ambiguous_text);
     out->missing = missing.count;
     count_unused(out, finder->list, used);

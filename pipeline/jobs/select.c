@@ -81,7 +81,6 @@ static enum status find_candidates(struct selection *selection, struct error *er
 {
     const uint64_t images = result_images(selection->result);
     uint8_t *in = held_array(&selection->held, images, 1);
-    char shown[256];
     selection->candidate = held_array(&selection->held, images, sizeof *selection->candidate);
     enum status status = held_check(&selection->held, "images to choose from", err);
     if (status != STATUS_OK)
@@ -96,7 +95,7 @@ static enum status find_candidates(struct selection *selection, struct error *er
             selection->candidate[selection->candidates++].row = i;
     if (status == STATUS_OK && selection->candidates == 0)
         return error_set(err, STATUS_FAILED, "%s has no images to choose from",
-                         path_for_message(shown, sizeof shown, selection->config->file));
+                         PATH_TEXT(selection->config->file));
     return status;
 }
 
@@ -123,13 +122,12 @@ static enum status choose(struct selection *selection, struct error *err)
 enum status selection_make(struct selection *out, const struct select_config *config,
                            struct error *err)
 {
-    char shown[256];
     *out = (struct selection){.config = config, .radius = NAN};
     enum status status = result_open(&out->result, config->file, err);
     if (status == STATUS_OK && (result_images(out->result) == 0 || out->result->named))
         status = error_set(err, STATUS_FAILED,
                            "%s holds no images: select takes a file that clpipe ingest has written",
-                           path_for_message(shown, sizeof shown, config->file));
+                           PATH_TEXT(config->file));
     if (status == STATUS_OK)
         status = read_labels(out, err);
     if (status == STATUS_OK)
@@ -192,7 +190,6 @@ static enum status look_for_stored(struct selection *selection,
                                    struct error *err)
 {
     struct selections stored;
-    char shown[256];
     enum status status = selections_list(&stored, selection->result, err);
     const struct selection_about *about = selections_find(&stored, values->about.name);
     int64_t *rows = NULL;
@@ -208,7 +205,7 @@ static enum status look_for_stored(struct selection *selection,
             memcmp(rows, values->row, about->rows * sizeof *rows) == 0;
         if (!selection->stored && !replace) {
             error_set(err, STATUS_USAGE, "%s already has a selection %s",
-                      path_for_message(shown, sizeof shown, selection->config->file), about->name);
+                      PATH_TEXT(selection->config->file), about->name);
             status = error_remedy(err, REMEDY_REPLACE);
         }
     }

@@ -100,12 +100,10 @@ static enum status read_selection(struct shards *shards, struct error *err)
 {
     struct result *result = shards->config->result;
     struct selections selections;
-    char shown[256];
     enum status status = selections_list(&selections, result, err);
     const struct selection_about *about = selections_find(&selections, shards->config->selection);
     if (status == STATUS_OK && !about)
-        status = error_set(err, STATUS_USAGE, "%s holds no selection %s",
-                           path_for_message(shown, sizeof shown, result->path),
+        status = error_set(err, STATUS_USAGE, "%s holds no selection %s", PATH_TEXT(result->path),
                            shards->config->selection);
     if (status == STATUS_OK) {
         struct held held = {0};
@@ -259,10 +257,10 @@ static enum status write_whole(const char *path, const char *text, struct error 
 static enum status take_directory(const struct shards *shards, struct error *err)
 {
     const char *directory = shards->config->directory;
-    char shown[256], *marker = NULL, *text = describe(shards), *there;
+    char *marker = NULL, *text = describe(shards), *there;
     size_t size;
     enum status status = text ? STATUS_OK : error_memory(err, 256, "a description");
-    path_for_message(shown, sizeof shown, directory);
+    const char *shown = PATH_TEXT(directory);
     if (status == STATUS_OK && mkdir(directory, 0777) != 0 && errno != EEXIST)
         status = error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot create %s", shown);
     if (status == STATUS_OK)

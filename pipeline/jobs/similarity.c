@@ -22,7 +22,6 @@
 enum status similarity_open(struct similarity *out, const struct similarity_config *config,
                             struct error *err)
 {
-    char shown[256];
     *out = (struct similarity){.config = config};
     enum status status = matrix_input_open(&out->input, config->file, config->feature, NULL, err);
     if (status != STATUS_OK)
@@ -30,7 +29,7 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
     if (!out->input.result || result_images(out->input.result) == 0)
         return error_set(err, STATUS_FAILED,
                          "%s holds no images: similar takes a file that clpipe ingest has written",
-                         path_for_message(shown, sizeof shown, config->file));
+                         PATH_TEXT(config->file));
     out->metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                       : matrix_input_usual_metric(&out->input.about);
     if (config->metric < 0)
@@ -59,12 +58,12 @@ static enum status read_row(uint64_t *row, const struct similarity *similarity, 
                             struct error *err)
 {
     const uint64_t images = result_images(similarity->input.result);
-    char *end, shown[128];
+    char *end;
     errno = 0;
     const unsigned long long number = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || errno)
         return error_set(err, STATUS_USAGE, "row:%s: a row is a number from 0",
-                         path_for_message(shown, sizeof shown, text));
+                         PATH_TEXT_IN(128, text));
     if (number >= images)
         return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu", number,
                          (unsigned long long)images - 1);
@@ -121,7 +120,6 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
     struct result_image image;
     enum status status = STATUS_OK;
     unsigned open = 0;
-    char shown[256];
     struct name *all = calloc(count, sizeof *all);
     if (!all)
         return error_memory(err, count * sizeof *all, "names");
@@ -165,8 +163,7 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
                 LOG_NOTICE,
                 "notice: %s is not the file that was read by this name: it is described as it "
                 "is now; row:%llu is the image",
-                path_for_message(shown, sizeof shown, names[i]),
-                (unsigned long long)all[i].replaced - 1);
+                PATH_TEXT(names[i]), (unsigned long long)all[i].replaced - 1);
         free(all[i].real);
     }
     free(all);

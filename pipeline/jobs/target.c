@@ -24,7 +24,6 @@ static bool same_path(const char *a, const char *b)
 static enum status check_paths(struct result *holder, const struct path_list *paths,
                                struct error *err)
 {
-    char shown[256];
     bool same = holder->named == (paths != NULL);
     if (paths && same)
         same = result_images(holder) == paths->count;
@@ -40,7 +39,7 @@ static enum status check_paths(struct result *holder, const struct path_list *pa
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "%s holds clusters of rows with %s, so it is not added to; name another file",
-                     path_for_message(shown, sizeof shown, holder->path),
+                     PATH_TEXT(holder->path),
                      !paths          ? "paths (a list of the same would be needed)"
                      : holder->named ? "other paths"
                                      : "no paths");
@@ -50,7 +49,6 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
                         const struct path_list *paths, struct error *err)
 {
     struct stat st;
-    char shown[256];
     *out = (struct target){0};
     if (!wanted && !input->result) {
         error_set(err, STATUS_USAGE, "the result for this INPUT requires a separate file");
@@ -62,7 +60,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
         return STATUS_OK;
     }
     out->output = wanted;
-    path_for_message(shown, sizeof shown, wanted);
+    const char *shown = PATH_TEXT(wanted);
     if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK; /* output_open reports the problem */
     if (result_open(&out->holder, wanted, err) != STATUS_OK)
@@ -164,9 +162,9 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
 {
     const struct result *holder = target_holder(target, input);
     const struct result_clusters *old = holder ? result_clusters_find(holder, claim->name) : NULL;
-    char difference[640], shown[256];
+    char difference[640];
     bool other = true;
-    path_for_message(shown, sizeof shown, target->output);
+    const char *shown = PATH_TEXT(target->output);
     if (!old)
         return STATUS_OK;
     if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
