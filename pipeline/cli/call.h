@@ -31,4 +31,7 @@ struct call {
  * show progress. Call it before other threads start. */
 void call_start(const struct options *options, double seconds);
 
+/* Its requests to stop, and its progress. */
+struct watch options_watch(const struct options *options);
+
 #endif

@@ -1,14 +1,10 @@
 /* cluster_options.c: fills the configurations of the clustering jobs, and reports on them. */
 #include "cli/cluster_options.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/path.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "ranks/processes.h"
-#include <stdio.h>
 #include <string.h>
 
 void options_machine(struct clustering_machine *out, const struct options *options)
@@ -19,12 +15,11 @@ void options_machine(struct clustering_machine *out, const struct options *optio
         .threads = compute_threads(options),
         .memory = options->memory,
         .device_memory = options->device_memory,
-        .stop = signals_stop(),
+        .watch = options_watch(options),
         .processes = options->processes,
         .progress = {.step = progress_step,
                      .value = progress_sweep,
                      .iteration = progress_cluster,
-                     .phase = progress_phase,
                      .context = &options->call->progress},
     };
 }

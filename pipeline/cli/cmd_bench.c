@@ -1,5 +1,4 @@
 /* cmd_bench.c: clpipe bench: speed of histogram kernels, compared with that of memory. */
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"
@@ -209,11 +208,9 @@ static enum status measure_device(struct table *table, unsigned chosen,
         .threads = device->compute_units > 0 ? device->compute_units : 1,
     };
     struct sink *sink = &table->to.sink;
-    sink_clean(sink, device->name);
-    sink_text(sink, ", driver ");
-    sink_clean(sink, device->driver);
-    sink_printf(sink, "\n%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s\n", "what", "feature", "shape",
-                "fill", "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
+    sink_line(sink, "%s, driver %s", device->name, device->driver);
+    sink_line(sink, "%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s", "what", "feature", "shape", "fill",
+              "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
     sink_flush(sink);
     json_open_object(table->to.json, NULL);
     report_bytes(table->to.json, "device", device->name);

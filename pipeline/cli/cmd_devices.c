@@ -4,7 +4,6 @@
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
-#include <stdio.h>
 #include <string.h>
 
 static bool is_chosen(const unsigned *chosen, unsigned count, unsigned index)

@@ -128,16 +128,13 @@ static void put_person(struct command_state *state, uint64_t number,
         return;
     if (i == 0)
         sink_printf(sink, "\ngroup %" PRIu64 ": %s\n", number, NUMBER_OF(group->count, "image"));
-    if (i < SHOWN_MEMBERS) {
-        sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ",
-                    verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
-                    duplicates_kind_name(member->kind), (unsigned)member->distance, member->row);
-        sink_clean(sink, path);
-        sink_printf(sink, "%s%s\n", member->mirrored ? "  (mirrored)" : "",
-                    notes[verdict] ? notes[verdict] : "");
-    } else if (i == SHOWN_MEMBERS) {
-        sink_printf(sink, "  ... %" PRIu64 " more\n", group->count - i);
-    }
+    if (i < SHOWN_MEMBERS)
+        sink_line(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  %s%s%s",
+                  verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
+                  duplicates_kind_name(member->kind), (unsigned)member->distance, member->row, path,
+                  member->mirrored ? "  (mirrored)" : "", notes[verdict] ? notes[verdict] : "");
+    else if (i == SHOWN_MEMBERS)
+        sink_line(sink, "  ... %" PRIu64 " more", group->count - i);
 }
 
 static enum status put_group(struct command_state *state, struct table *table, uint64_t number,
@@ -296,8 +293,7 @@ static enum status print_check(struct command_state *state, struct error *err)
         if (!why[i])
             why[i] = lstat(name, &st) == 0 ? "not an image of the file that has copies"
                                            : removal_texts[REMOVAL_GONE];
-        sink_clean(&out.sink, name);
-        sink_printf(&out.sink, ": %s\n", why[i]);
+        sink_line(&out.sink, "%s: %s", name, why[i]);
         json_open_object(out.json, NULL);
         report_bytes(out.json, "path", name);
         json_string(out.json, "reason", why[i]);
@@ -458,9 +454,7 @@ static enum status run_duplicates(const struct options *options, struct error *e
         .compare = !own->no_compare,
         .threads = compute_threads(options),
         .memory = options->memory,
-        .stop = signals_stop(),
-        .progress = progress_phase,
-        .progress_context = &options->call->progress,
+        .watch = options_watch(options),
     };
     status = own->check ? read_listed(&state, err) : STATUS_OK;
     if (status == STATUS_OK)

@@ -13,9 +13,7 @@
 #include "jobs/shards.h"
 #include "result/sidecars.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define OWN struct export_options
@@ -162,8 +160,7 @@ static enum status run_export(const struct options *options, struct error *err)
     matrix_close(&export.matrix);
     sidecar_reader_close(&export.sidecars);
     result_close(&export.result);
-    free(export.labels);
-    free(export.distances);
+    held_free(&export.held);
     return status;
 }
 

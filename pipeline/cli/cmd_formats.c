@@ -4,7 +4,6 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "decode/decode.h"
-#include <stdlib.h>
 #include <string.h>
 
 static void print_rows(struct sink *sink, bool readable)

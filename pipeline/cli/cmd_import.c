@@ -7,10 +7,8 @@
 #include "cli/option_rows.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "jobs/importing.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,9 +89,7 @@ static enum status run_import(const struct options *options, struct error *err)
                                             .allow_missing = own->allow_missing,
                                             .replace = options->force,
                                             .memory = options->memory,
-                                            .stop = signals_stop(),
-                                            .progress = progress_phase,
-                                            .progress_context = &options->call->progress};
+                                            .watch = options_watch(options)};
     enum status status = importing_run(&report, &config, err);
     if (status == STATUS_OK)
         tell(&report, name, options);

@@ -1,10 +1,7 @@
 /* cmd_info.c: clpipe info: the contents of a file, and the files that failed and why. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/parse.h"
-#include "base/path.h"
-#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/quote.h"
@@ -61,30 +58,7 @@ static enum status count_failures(struct overview *overview, struct error *err)
     return STATUS_OK;
 }
 
-/* The outputs: text and JSON; either may be disabled. */
-struct told {
-    struct sink *sink;
-    struct json *json;
-};
-
 /* --- what is inside -------------------------------------------------------------------------- */
-
-static void put_label(const struct told *told, const char *label)
-{
-    sink_printf(told->sink, "  %-9s ", label);
-}
-
-/* Begins entry i of a list. */
-static void put_entry(const struct told *told, unsigned i, const char *label, const char *name)
-{
-    sink_printf(told->sink, "  %-9s %-14s ", i ? "" : label, name);
-}
-
-static void put_line(const struct told *told, const char *text)
-{
-    sink_clean(told->sink, text);
-    sink_text(told->sink, "\n");
-}
 
 /* They should be JSON, but the file may hold anything. */
 static void json_parameters(struct json *json, const char *text)
@@ -97,17 +71,14 @@ static void json_parameters(struct json *json, const char *text)
     parameters_close(&parameters);
 }
 
-static void tell_head(const struct told *told, const struct overview *overview)
+static void tell_head(struct transcript *told, const struct overview *overview)
 {
     const struct result *result = overview->result;
     const struct list_share *share = &result->share;
-    struct sink *sink = told->sink;
+    struct sink *sink = &told->sink;
     struct json *json = told->json;
-    sink_clean(sink, result->path);
-    sink_printf(sink, "   %s, made by clpipe ", BYTES_TEXT(overview->file_bytes));
-    sink_clean(sink, result->version);
-    sink_text(sink, " on ");
-    put_line(told, result->created);
+    sink_line(sink, "%s   %s, made by clpipe %s on %s", result->path,
+              BYTES_TEXT(overview->file_bytes), result->version, result->created);
     report_bytes(json, "file", result->path);
     json_uint(json, "bytes", overview->file_bytes);
     report_bytes(json, "version", result->version);
@@ -115,8 +86,7 @@ static void tell_head(const struct told *told, const struct overview *overview)
     json_parameters(json, result->parameters);
     json_open_array(json, "sources");
     for (unsigned i = 0; i < result->source_count; i++) {
-        put_label(told, i ? "" : "sources");
-        put_line(told, result->sources[i]);
+        sink_line(sink, "  %-9s %s", i ? "" : "sources", result->sources[i]);
         report_bytes(json, NULL, result->sources[i]);
     }
     json_close_array(json);
@@ -145,35 +115,33 @@ static void tell_head(const struct told *told, const struct overview *overview)
     json_close_object(json);
 }
 
-static void print_failures(const struct told *told, const struct overview *overview)
+static void print_failures(struct transcript *told, const struct overview *overview)
 {
     char count[80];
     if (result_failures(overview->result) == 0)
         return;
-    sink_printf(told->sink, "  %-9s %s\n", "failed",
+    sink_printf(&told->sink, "  %-9s %s\n", "failed",
                 COUNT_TEXT(failures_counted(overview->by_reason)));
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (!overview->by_reason[i] || i == REASON_NOT_AN_IMAGE)
             continue;
-        sink_printf(told->sink, "  %9s   %s: %s\n", COUNT_TEXT(overview->by_reason[i]),
+        sink_printf(&told->sink, "  %9s   %s: %s\n", COUNT_TEXT(overview->by_reason[i]),
                     reason_name((enum reason)i), remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
-        sink_printf(told->sink, "  %-9s %s\n", "skipped",
+        sink_printf(&told->sink, "  %-9s %s\n", "skipped",
                     skipped_text(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
 }
 
-static void tell_features(const struct told *told, const struct result *result)
+static void tell_features(struct transcript *told, const struct result *result)
 {
     struct json *json = told->json;
     json_open_array(json, "features");
     for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
-        put_entry(told, i, "features", feature->name);
-        sink_printf(told->sink, "%u values of %s, %s%s", feature->dimension,
-                    result_feature_type_name(feature), feature->spec,
-                    feature->imported_from[0] ? " from " : "");
-        put_line(told, feature->imported_from);
+        sink_line(&told->sink, "  %-9s %-14s %u values of %s, %s%s%s", i ? "" : "features",
+                  feature->name, feature->dimension, result_feature_type_name(feature),
+                  feature->spec, feature->imported_from[0] ? " from " : "", feature->imported_from);
         json_open_object(json, NULL);
         json_string(json, "name", feature->name);
         json_string(json, "spec", feature->spec);
@@ -188,7 +156,7 @@ static void tell_features(const struct told *told, const struct result *result)
     json_close_array(json);
 }
 
-static void print_compression(const struct told *told, const struct result *result)
+static void print_compression(struct transcript *told, const struct result *result)
 {
     uint64_t stored = 0, bytes = 0;
     if (!result_compressed(result))
@@ -198,13 +166,12 @@ static void print_compression(const struct told *told, const struct result *resu
         stored += result_feature_stored_bytes(feature);
         bytes += feature->rows * result_feature_row_bytes(feature);
     }
-    put_label(told, "");
-    sink_printf(told->sink, "compressed: %s of values in %s\n", BYTES_TEXT(bytes),
-                BYTES_TEXT(stored));
+    sink_line(&told->sink, "%12scompressed: %s of values in %s", "", BYTES_TEXT(bytes),
+              BYTES_TEXT(stored));
 }
 
 /* Unreadable codebooks are left to verify. */
-static void tell_codebooks(const struct told *told, struct result *result)
+static void tell_codebooks(struct transcript *told, struct result *result)
 {
     struct json *json = told->json;
     struct codebooks codebooks = {.stored = NULL};
@@ -213,10 +180,8 @@ static void tell_codebooks(const struct told *told, struct result *result)
     for (unsigned i = 0; i < codebooks.count; i++) {
         const struct stored_codebook *stored = &codebooks.stored[i];
         char digest[FEATURE_DIGEST];
-        put_entry(told, i, "codebooks", stored->name);
-        sink_printf(told->sink, "%u words of %u values, for ", stored->codebook.words,
-                    stored->codebook.projected);
-        put_line(told, stored->spec);
+        sink_line(&told->sink, "  %-9s %-14s %u words of %u values, for %s", i ? "" : "codebooks",
+                  stored->name, stored->codebook.words, stored->codebook.projected, stored->spec);
         feature_codebook_digest(digest, &stored->codebook);
         json_open_object(json, NULL);
         json_string(json, "name", stored->name);
@@ -240,18 +205,18 @@ static void json_flags(struct json *json, const struct flags *flags)
 }
 
 /* Only for files with the feature from which flags are computed. */
-static void print_flags(const struct told *told, const struct flags *flags)
+static void print_flags(struct transcript *told, const struct flags *flags)
 {
     const char *sign = "";
     if (!flags->feature)
         return;
-    put_label(told, "flags");
+    sink_printf(&told->sink, "  %-9s ", "flags");
     for (unsigned i = 0; i < FLAGS; i++)
         if (flags->count[i] > 0) {
-            sink_printf(told->sink, "%s%s %s", sign, COUNT_TEXT(flags->count[i]), flag_names[i]);
+            sink_printf(&told->sink, "%s%s %s", sign, COUNT_TEXT(flags->count[i]), flag_names[i]);
             sign = ", ";
         }
-    sink_text(told->sink, *sign ? "\n" : "none\n");
+    sink_text(&told->sink, *sign ? "\n" : "none\n");
 }
 
 /* Text that is not JSON becomes a string. */
@@ -266,40 +231,38 @@ static void json_preset(struct json *json, const char *preset)
 /* --- clusterings ----------------------------------------------------------------------------- */
 
 /* The largest clusters, with their numbers if they have words. */
-static void print_sizes(const struct told *told, const uint64_t *sizes, const uint32_t *order,
+static void print_sizes(struct transcript *told, const uint64_t *sizes, const uint32_t *order,
                         uint32_t k, struct words *words)
 {
     const uint32_t shown = k < SIZES_SHOWN ? k : SIZES_SHOWN;
-    put_entry(told, 1, "", "");
-    sink_text(told->sink, "sizes");
+    sink_printf(&told->sink, "%27ssizes", "");
     for (uint32_t i = 0; i < shown; i++)
-        sink_printf(told->sink, " %llu", (unsigned long long)sizes[order[i]]);
-    sink_text(told->sink, shown < k ? " ...\n" : "\n");
+        sink_printf(&told->sink, " %llu", (unsigned long long)sizes[order[i]]);
+    sink_text(&told->sink, shown < k ? " ...\n" : "\n");
     for (uint32_t i = 0; words && i < shown; i++) {
         struct word word[WORDS_MOST];
         char text[500];
         const unsigned count = words_of_cluster(word, words, order[i]);
         if (count == 0)
             continue;
-        put_entry(told, 1, "", "");
-        sink_printf(told->sink, "%u: ", order[i]);
-        put_line(told, words_text(text, sizeof text, word, count));
+        sink_line(&told->sink, "%27s%u: %s", "", order[i],
+                  words_text(text, sizeof text, word, count));
     }
 }
 
-static void tell_about(const struct told *told, unsigned i, struct result *result,
+static void tell_about(struct transcript *told, unsigned i, struct result *result,
                        const struct result_clusters *clusters)
 {
-    struct sink *sink = told->sink;
+    struct sink *sink = &told->sink;
     struct json *json = told->json;
     char feature[2 * FEATURE_NAME_MAX], components[40] = "";
     if (clusters->components)
         snprintf(components, sizeof components, " on %u components", clusters->dimension);
-    put_entry(told, i, "clusters", clusters->name);
-    sink_printf(sink, "k %u by %s (%s%s), %s%s, inertia %.7g\n", clusters->k,
-                preset_join_title(feature, sizeof feature, result, clusters->feature),
-                clusters->metric, components, NUMBER_OF(clusters->iterations, "iteration"),
-                clusters->converged ? ", converged" : "", clusters->inertia);
+    sink_line(sink, "  %-9s %-14s k %u by %s (%s%s), %s%s, inertia %.7g", i ? "" : "clusters",
+              clusters->name, clusters->k,
+              preset_join_title(feature, sizeof feature, result, clusters->feature),
+              clusters->metric, components, NUMBER_OF(clusters->iterations, "iteration"),
+              clusters->converged ? ", converged" : "", clusters->inertia);
     if (*clusters->parent)
         sink_printf(sink, "  %24s level %u, below %s\n", "", clusters->level, clusters->parent);
     else if (clusters->level)
@@ -333,7 +296,7 @@ static void tell_about(const struct told *told, unsigned i, struct result *resul
     json_double(json, "inertia", clusters->inertia);
 }
 
-static enum status tell_clustering(const struct told *told, unsigned i, struct result *result,
+static enum status tell_clustering(struct transcript *told, unsigned i, struct result *result,
                                    struct error *err)
 {
     const struct result_clusters *clusters = result_clusters_at(result, i);
@@ -351,12 +314,9 @@ static enum status tell_clustering(const struct told *told, unsigned i, struct r
         words_open(&words, result, clusters, NULL); /* damaged ones are left to verify */
         json_open_object(told->json, NULL);
         tell_about(told, i, result, clusters);
-        if (sweep.values) {
-            put_entry(told, 1, "", "");
-            sink_printf(told->sink, "k from %u to %u was tried: ", sweep.values[0].k,
-                        sweep.values[sweep.count - 1].k);
-            put_line(told, sweep.reason);
-        }
+        if (sweep.values)
+            sink_line(&told->sink, "%27sk from %u to %u was tried: %s", "", sweep.values[0].k,
+                      sweep.values[sweep.count - 1].k, sweep.reason);
         print_sizes(told, sizes, order, clusters->k, words);
         report_clusters(told->json, sizes, clusters->k, words,
                         clusters->has_agreement ? &clusters->agreement : NULL, &sweep);
@@ -369,7 +329,7 @@ static enum status tell_clustering(const struct told *told, unsigned i, struct r
     return status;
 }
 
-static enum status tell_clusterings(const struct told *told, struct result *result,
+static enum status tell_clusterings(struct transcript *told, struct result *result,
                                     struct error *err)
 {
     enum status status = STATUS_OK;
@@ -382,7 +342,7 @@ static enum status tell_clusterings(const struct told *told, struct result *resu
 
 /* --- selections, runs, failures -------------------------------------------------------------- */
 
-static enum status tell_selections(const struct told *told, struct result *result,
+static enum status tell_selections(struct transcript *told, struct result *result,
                                    struct error *err)
 {
     struct json *json = told->json;
@@ -391,12 +351,10 @@ static enum status tell_selections(const struct told *told, struct result *resul
     json_open_array(json, "selections");
     for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
         const struct selection_about *about = &selections.about[i];
-        put_entry(told, i, "selected", about->name);
-        sink_printf(told->sink, "%s, ", NUMBER_OF(about->rows, "image"));
-        sink_clean(told->sink, about->method);
-        if (about->omitted > 0)
-            sink_printf(told->sink, ", %s left out", NUMBER_OF(about->omitted, "image"));
-        sink_text(told->sink, "\n");
+        sink_line(&told->sink, "  %-9s %-14s %s, %s%s%s%s", i ? "" : "selected", about->name,
+                  NUMBER_OF(about->rows, "image"), about->method, about->omitted > 0 ? ", " : "",
+                  about->omitted > 0 ? NUMBER_OF(about->omitted, "image") : "",
+                  about->omitted > 0 ? " left out" : "");
         json_open_object(json, NULL);
         json_string(json, "name", about->name);
         json_string(json, "method", about->method);
@@ -412,7 +370,7 @@ static enum status tell_selections(const struct told *told, struct result *resul
 }
 
 /* All of them as JSON, the last ones as text. */
-static enum status tell_runs(const struct told *told, struct result *result, struct error *err)
+static enum status tell_runs(struct transcript *told, struct result *result, struct error *err)
 {
     struct json *json = told->json;
     const uint64_t count = result->run_count;
@@ -423,13 +381,13 @@ static enum status tell_runs(const struct told *told, struct result *result, str
         const enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
             return status;
-        if (i >= first) {
-            put_label(told, i > first ? "" : first ? "last runs" : "runs");
-            sink_printf(told->sink, "%s%s", DURATION_TEXT(run.seconds), *run.device ? " on " : "");
-            sink_clean(told->sink, run.device);
-            sink_text(told->sink, ": ");
-            put_line(told, run.command);
-        }
+        if (i >= first)
+            sink_line(&told->sink, "  %-9s %s%s%s: %s",
+                      i > first ? ""
+                      : first   ? "last runs"
+                                : "runs",
+                      DURATION_TEXT(run.seconds), *run.device ? " on " : "", run.device,
+                      run.command);
         json_open_object(json, NULL);
         report_bytes(json, "command", run.command);
         report_bytes(json, "device", run.device);
@@ -443,7 +401,7 @@ static enum status tell_runs(const struct told *told, struct result *result, str
 }
 
 /* --failures */
-static enum status tell_failures(const struct told *told, struct result *result, struct error *err)
+static enum status tell_failures(struct transcript *told, struct result *result, struct error *err)
 {
     json_open_array(told->json, "failures");
     for (uint64_t i = 0; i < result_failures(result); i++) {
@@ -453,9 +411,9 @@ static enum status tell_failures(const struct told *told, struct result *result,
             return status;
         if (failure.reason == REASON_NOT_AN_IMAGE)
             continue;
-        sink_clean(told->sink, failure.path);
-        sink_printf(told->sink, "\t%s\t", reason_name(failure.reason));
-        put_line(told, failure.message);
+        sink_clean(&told->sink, failure.path);
+        sink_printf(&told->sink, "\t%s\t", reason_name(failure.reason));
+        sink_line(&told->sink, "%s", failure.message);
         json_open_object(told->json, NULL);
         report_bytes(told->json, "path", failure.path);
         json_string(told->json, "reason", reason_name(failure.reason));
@@ -467,13 +425,13 @@ static enum status tell_failures(const struct told *told, struct result *result,
 }
 
 /* --digest */
-static enum status tell_digest(const struct told *told, struct result *result, struct error *err)
+static enum status tell_digest(struct transcript *told, struct result *result, struct error *err)
 {
     char digest[65];
     const enum status status = result_identity(result, digest, err);
     if (status != STATUS_OK)
         return status;
-    sink_printf(told->sink, "%s\n", digest);
+    sink_printf(&told->sink, "%s\n", digest);
     json_string(told->json, "digest", digest);
     return STATUS_OK;
 }
@@ -508,18 +466,15 @@ static void print_status(struct sink *sink, const char *json)
     if (phase && written && parameters_integer(status, "done", &done) &&
         parameters_integer(status, "total", &total) &&
         parameters_integer(status, "failed", &failed)) {
-        sink_printf(sink, "  %-9s ", "");
-        sink_clean(sink, phase);
-        sink_printf(sink, ": %s", COUNT_TEXT(done));
+        char all[40] = "", bad[48] = "", rest[48] = "";
         if (total)
-            sink_printf(sink, " of %s", COUNT_TEXT(total));
+            snprintf(all, sizeof all, " of %s", COUNT_TEXT(total));
         if (failed)
-            sink_printf(sink, ", %s failed", COUNT_TEXT(failed));
+            snprintf(bad, sizeof bad, ", %s failed", COUNT_TEXT(failed));
         if (parameters_real(status, "seconds_left", &left))
-            sink_printf(sink, ", about %s left", DURATION_TEXT(left));
-        sink_text(sink, ", as of ");
-        sink_clean(sink, written);
-        sink_text(sink, "\n");
+            snprintf(rest, sizeof rest, ", about %s left", DURATION_TEXT(left));
+        sink_line(sink, "%12s%s: %s%s%s%s, as of %s", "", phase, COUNT_TEXT(done), all, bad, rest,
+                  written);
     }
     parameters_close(&status);
 }
@@ -527,65 +482,46 @@ static void print_status(struct sink *sink, const char *json)
 static void print_unfinished(struct sink *sink, const struct unfinished *unfinished,
                              const char *file)
 {
-    char when[32];
+    char when[32], ago[48] = "", ranks[40] = "";
     if (!unfinished->exists)
         return;
-    if (file) {
-        sink_clean(sink, file);
-        if (unfinished->ranks > 0)
-            sink_printf(sink, "   not there yet: an ingest by %u ranks is unfinished\n",
-                        unfinished->ranks);
-        else
-            sink_text(sink, unfinished->has_log ? "   not there yet: a run is unfinished\n"
-                                                : "   not there yet: a command is at work\n");
-    }
+    if (file && unfinished->ranks > 0)
+        sink_line(sink, "%s   not there yet: an ingest by %u ranks is unfinished", file,
+                  unfinished->ranks);
+    else if (file)
+        sink_line(sink, "%s   not there yet: a %s", file,
+                  unfinished->has_log ? "run is unfinished" : "command is at work");
     if (unfinished->ranks > 0)
-        sink_printf(sink, "  %-9s %u of %u have done their part\n", "ranks", unfinished->ranks_done,
-                    unfinished->ranks);
+        sink_line(sink, "  %-9s %u of %u have done their part", "ranks", unfinished->ranks_done,
+                  unfinished->ranks);
     if (unfinished->has_log) {
-        const uint64_t skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
-        sink_printf(sink, "  %-9s ", "partial");
-        sink_printf(sink, "%s done: ", NUMBER_OF(unfinished->records, "file"));
-        sink_printf(sink, "%s, ", NUMBER_OF(unfinished->by_reason[REASON_NONE], "image"));
-        sink_printf(sink, "%s, ", NUMBER_OF(failures_counted(unfinished->by_reason), "failure"));
-        sink_printf(sink, "%s skipped\n", COUNT_TEXT(skipped));
-        clock_iso8601(when, unfinished->written_ns / 1000000000);
         const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
-        sink_printf(sink, "  %-9s %s in ", "", BYTES_TEXT(unfinished->bytes));
-        sink_clean(sink, unfinished->path);
-        sink_printf(sink, ", last written %s", when);
+        sink_line(sink, "  %-9s %s done: %s, %s, %s skipped", "partial",
+                  NUMBER_OF(unfinished->records, "file"),
+                  NUMBER_OF(unfinished->by_reason[REASON_NONE], "image"),
+                  NUMBER_OF(failures_counted(unfinished->by_reason), "failure"),
+                  COUNT_TEXT(unfinished->by_reason[REASON_NOT_AN_IMAGE]));
+        clock_iso8601(when, unfinished->written_ns / 1000000000);
         if (seconds >= 1)
-            sink_printf(sink, " (%s ago)", DURATION_TEXT(seconds));
-        sink_text(sink, "\n");
+            snprintf(ago, sizeof ago, " (%s ago)", DURATION_TEXT(seconds));
+        sink_line(sink, "%12s%s in %s, last written %s%s", "", BYTES_TEXT(unfinished->bytes),
+                  unfinished->path, when, ago);
     }
-    sink_printf(sink, "  %-9s ", "at work");
-    if (unfinished->in_use)
-        sink_clean(sink, unfinished->holder);
-    else if (unfinished->may_be_used) {
-        sink_text(sink, "perhaps ");
-        sink_clean(sink, unfinished->holder);
-    } else {
-        sink_text(sink, "no process");
-    }
-    sink_text(sink, "\n");
+    const bool used = unfinished->in_use || unfinished->may_be_used;
+    sink_line(sink, "  %-9s %s%s", "at work", used && !unfinished->in_use ? "perhaps " : "",
+              used ? unfinished->holder : "no process");
     if (unfinished->status)
         print_status(sink, unfinished->status);
     if ((!unfinished->has_log && unfinished->ranks == 0) || unfinished->in_use)
         return;
-    sink_printf(sink, "  %-9s ", "resume");
+    if (unfinished->ranks > 0)
+        snprintf(ranks, sizeof ranks, " with %u ranks", unfinished->ranks);
     char *directory = unfinished->command ? other_directory(unfinished) : NULL;
-    if (directory) {
-        sink_text(sink, "cd ");
-        sink_clean(sink, directory);
-        sink_text(sink, " && ");
-    }
     if (unfinished->command)
-        sink_clean(sink, unfinished->command);
+        sink_line(sink, "  %-9s %s%s%s%s", "resume", directory ? "cd " : "",
+                  directory ? directory : "", directory ? " && " : "", unfinished->command);
     else
-        sink_text(sink, "run the same command again");
-    if (unfinished->ranks > 0 && !unfinished->command)
-        sink_printf(sink, " with %u ranks", unfinished->ranks);
-    sink_text(sink, "\n");
+        sink_line(sink, "  %-9s run the same command again%s", "resume", ranks);
     free(directory);
 }
 
@@ -613,10 +549,10 @@ static void tell_checkpoints(struct sink *sink, struct json *json, const char *f
             strcmp(name + length - tail, end) == 0 && stat(path, &st) == 0) {
             name[length - tail] = 0;
             clock_iso8601(when, st.st_mtim.tv_sec);
-            sink_printf(sink, "  %-9s clusters ", "partial");
-            sink_clean(sink, name + head + 1);
-            sink_printf(sink, ", state of %s: the same clpipe cluster command goes on from it\n",
-                        when);
+            sink_line(sink,
+                      "  %-9s clusters %s, state of %s: the same clpipe cluster command goes on "
+                      "from it",
+                      "partial", name + head + 1, when);
             json_open_object(json, NULL);
             report_bytes(json, "name", name + head + 1);
             json_string(json, "last_written", when);
@@ -675,7 +611,7 @@ static void tell_unfinished(struct sink *sink, struct json *json,
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-static enum status tell_contents(const struct told *told, const struct overview *overview,
+static enum status tell_contents(struct transcript *told, const struct overview *overview,
                                  struct error *err)
 {
     struct result *result = overview->result;
@@ -698,23 +634,22 @@ static enum status tell(const struct overview *overview, bool contents,
                         const struct options *options, struct error *err)
 {
     const struct info_options *own = (const struct info_options *)options;
-    struct sink nothing = {.closed = true};
     struct transcript out;
     enum status status = transcript_open(&out, options, err);
     if (status != STATUS_OK)
         return status;
-    const struct told said = {&out.sink, out.json}, silent = {&nothing, out.json};
-    const struct told *words = own->digest || own->failures ? &silent : &said;
+    struct transcript silent = {.sink = {.closed = true}, .json = out.json};
+    struct transcript *words = own->digest || own->failures ? &silent : &out;
     report_open(options);
     if (contents)
         status = tell_contents(words, overview, err);
     if (status == STATUS_OK && own->failures)
-        status = tell_failures(own->digest ? &silent : &said, overview->result, err);
+        status = tell_failures(own->digest ? &silent : &out, overview->result, err);
     if (status == STATUS_OK && own->digest)
-        status = tell_digest(&said, overview->result, err);
+        status = tell_digest(&out, overview->result, err);
     if (status == STATUS_OK && contents) {
-        tell_unfinished(words->sink, out.json, &overview->unfinished, NULL);
-        tell_checkpoints(words->sink, out.json, overview->result->path);
+        tell_unfinished(&words->sink, out.json, &overview->unfinished, NULL);
+        tell_checkpoints(&words->sink, out.json, overview->result->path);
     }
     return sink_end(&out.sink, status, err);
 }

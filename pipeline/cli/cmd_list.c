@@ -14,8 +14,6 @@
 #include "sources/listfile.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What the command can be told. */
 struct list_options {

@@ -322,9 +322,8 @@ static enum status blur(struct probe *probe, unsigned number, const struct ocl_n
     probe->wrong += !right;
     report_bytes(probe->to.json, "image", path);
     json_bool(probe->to.json, "equals_plain_c", right);
-    sink_text(&probe->to.sink, "  blurred into ");
-    sink_clean(&probe->to.sink, path);
-    sink_printf(&probe->to.sink, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
+    sink_line(&probe->to.sink, "  blurred into %s, %s plain C", path,
+              right ? "equal to" : "WRONG: differs from");
     return STATUS_OK;
 }
 
@@ -375,12 +374,10 @@ static enum status try_cases(struct probe *probe, struct error *err)
     report_bytes(probe->to.json, "device", device->name);
     json_bool(probe->to.json, "non_uniform_groups", device->non_uniform_groups);
     json_pair(probe->to.json, "global", probe->global[0], probe->global[1]);
-    sink_printf(&probe->to.sink, "range of %zu x %zu work-items on ", probe->global[0],
-                probe->global[1]);
-    sink_clean(&probe->to.sink, device->name);
-    sink_printf(&probe->to.sink, "\n%s\n",
-                device->non_uniform_groups ? "The device supports non-uniform work-groups."
-                                           : "The device supports uniform work-groups only.");
+    sink_line(&probe->to.sink, "range of %zu x %zu work-items on %s", probe->global[0],
+              probe->global[1], device->name);
+    sink_line(&probe->to.sink, "The device supports %s.",
+              device->non_uniform_groups ? "non-uniform work-groups" : "uniform work-groups only");
     json_open_array(probe->to.json, "cases");
     for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
         status = try_case(probe, i, err);

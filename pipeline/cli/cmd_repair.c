@@ -1,6 +1,5 @@
 /* cmd_repair.c: clpipe repair: saves intact rows, and reports what was lost. */
 #include "base/child.h"
-#include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"

@@ -7,7 +7,6 @@
 #include "cli/report_json.h"
 #include "cli/report_step.h"
 #include "cli/summary.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 /* What the command can be told. */

@@ -12,7 +12,6 @@
 #include "cli/options.h"
 #include "cli/report_json.h"
 #include "cli/row_table.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "ingest/describing.h"
 #include "jobs/decode_again.h"
@@ -402,7 +401,7 @@ static enum status describe(struct outside *outside, const struct similar *simil
                                                .memory = machine->memory,
                                                .memory_streams = machine->memory,
                                                .device_memory = machine->device_memory,
-                                               .stop = machine->stop},
+                                               .stop = machine->watch.stop},
                                     .count = outside->count,
                                     .values = outside->values,
                                     .open = open_picture,
@@ -534,9 +533,8 @@ static unsigned count_failed(const struct similar *similar)
 static void begin_person(struct similar *similar, unsigned i, const char *query, bool first)
 {
     sink_text(&similar->sink, first ? "" : "\n");
-    sink_clean(&similar->sink, query);
-    sink_text(&similar->sink,
-              similar->rows[i] == SIMILARITY_OUTSIDE ? " (not in the file)\n" : "\n");
+    sink_line(&similar->sink, "%s%s", query,
+              similar->rows[i] == SIMILARITY_OUTSIDE ? " (not in the file)" : "");
     sink_printf(&similar->sink, "%5s  ", "rank");
     if (similar->scores)
         sink_printf(&similar->sink, "%10s  ", "score");
@@ -566,9 +564,7 @@ static enum status put_places(struct similar *similar, struct table *table, unsi
                 sink_printf(sink, "%10.6g  ", score);
             if (!similar->own->class_name)
                 sink_printf(sink, "%10.6g  ", sqrt(squared));
-            sink_printf(sink, "%8" PRId64 "  ", row);
-            sink_clean(sink, image.path);
-            sink_text(sink, "\n");
+            sink_line(sink, "%8" PRId64 "  %s", row, image.path);
         }
         table_row(table);
         table_text(table, query);

@@ -9,8 +9,6 @@
 #include "device/staging.h"
 #include "device/tuner.h"
 #include "ingest/bounds.h"
-#include <stdio.h>
-#include <string.h>
 
 /* What the command can be told. */
 struct tune_options {
@@ -64,9 +62,7 @@ static void show_trial(void *context, const struct tuner_trial *trial)
     if (trial->outcome == TUNER_MEASURED) {
         sink_printf(&table->to.sink, "%8.2f\n", trial->rate * 1e-9);
     } else if (trial->outcome == TUNER_UNUSABLE) {
-        sink_text(&table->to.sink, " skipped: ");
-        sink_clean(&table->to.sink, trial->reason);
-        sink_text(&table->to.sink, "\n");
+        sink_line(&table->to.sink, " skipped: %s", trial->reason);
     } else {
         sink_text(&table->to.sink, trial->outcome == TUNER_SLOW ? "    slow\n" : "   WRONG\n");
     }
@@ -159,10 +155,7 @@ static enum status tune_device(struct table *table, unsigned chosen, const struc
     bool found = false;
     enum status status = STATUS_OK;
     struct sink *sink = &table->to.sink;
-    sink_clean(sink, device->name);
-    sink_text(sink, ", driver ");
-    sink_clean(sink, device->driver);
-    sink_text(sink, "\n");
+    sink_line(sink, "%s, driver %s", device->name, device->driver);
     json_open_object(table->to.json, NULL);
     report_bytes(table->to.json, "device", device->name);
     report_bytes(table->to.json, "driver", device->driver);

@@ -245,11 +245,11 @@ enum status export_open_labels(struct export *export, struct error *err)
     const enum status status = export_open_clusters(export, err);
     if (status != STATUS_OK)
         return status;
-    size_t rows = (size_t) export->clusters->rows;
-    export->labels = malloc((rows ? rows : 1) * sizeof *export->labels);
-    export->distances = malloc((rows ? rows : 1) * sizeof *export->distances);
-    if (!export->labels || !export->distances)
-        return error_memory(err, 8 * rows, "labels");
+    const uint64_t rows = export->clusters->rows;
+    export->labels = held_array(&export->held, rows, sizeof *export->labels);
+    export->distances = held_array(&export->held, rows, sizeof *export->distances);
+    if (held_check(&export->held, "labels", err) != STATUS_OK)
+        return STATUS_FAILED;
     return result_clusters_read(export->clusters, NULL, export->labels, export->distances, NULL,
                                 NULL, err);
 }
@@ -305,39 +305,6 @@ static enum status put_label(struct export *export, uint64_t row, void *context,
     return STATUS_OK;
 }
 
-static enum status write_label_array(struct export *export, struct error *err)
-{
-    enum status status =
-        npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
-    if (status != STATUS_OK)
-        return status;
-    struct label_block block;
-    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed;
-         row += block.count) {
-        if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))
-            return status;
-        sink_write(&export->sink, block.labels, block.count * sizeof *block.labels);
-    }
-    export->rows = export->clusters->rows;
-    return STATUS_OK;
-}
-
-static enum status write_labels(struct export *export, struct error *err)
-{
-    static const char *const names[] = {"path",     "source",           "label",
-                                        "distance", "squared_distance", NULL};
-    /* Clusters in a separate file have rows but no images. */
-    static const char *const numbered[] = {"row", "label", "distance", "squared_distance", NULL};
-    struct label_block block = {.count = 0};
-    if (export->format == FORMAT_NPY)
-        return write_label_array(export, err);
-    return put_rows(export, export_has_images(export) ? names : numbered, export->clusters->rows,
-                    put_label, &block, err);
-}
-
-const struct export_kind export_labels = {
-    .npy = true, .open = export_open_clusters, .write = write_labels};
-
 /* Common properties of a cluster's rows. */
 struct cluster_summary {
     double sum, largest;    /* of lengths */
@@ -357,14 +324,13 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
                                  const struct folders *folders, struct error *err)
 {
     const uint64_t rows = export->clusters->rows;
-    uint64_t *keys = malloc((size_t)rows * sizeof *keys);
-    uint64_t *first = malloc((folders->count + (size_t)1) * sizeof *first);
+    struct held held = {0};
+    uint64_t *keys = held_array(&held, rows, sizeof *keys);
+    uint64_t *first = held_array(&held, folders->count, sizeof *first);
     uint64_t used = 0;
-    if (!keys || !first) {
-        free(keys);
-        free(first);
-        return error_memory(err, (size_t)rows * sizeof *keys, "the folders of images");
-    }
+    const enum status status = held_check(&held, "the folders of images", err);
+    if (status != STATUS_OK)
+        goto out;
     for (uint64_t row = rows; row-- > 0;) {
         first[folders->of_row[row]] = row;
         if (export->labels[row] >= 0 && (uint32_t) export->labels[row] < export->clusters->k)
@@ -381,9 +347,9 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
             of->folder_row = first[keys[at] & UINT32_MAX];
         }
     }
-    free(keys);
-    free(first);
-    return STATUS_OK;
+out:
+    held_free(&held);
+    return status;
 }
 
 /* Writes a row, by name if it is an image. */
@@ -472,12 +438,11 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
     const struct result_clusters *clusters = export->clusters;
     const size_t k = clusters->k;
     struct folders folders = {0};
-    rows->sizes = malloc(k * sizeof *rows->sizes);
-    rows->nearest = malloc(3 * k * sizeof *rows->nearest);
-    rows->summary = calloc(k, sizeof *rows->summary);
-    if (!rows->sizes || !rows->nearest || !rows->summary)
-        return error_memory(err, k * (sizeof *rows->summary + 4 * sizeof *rows->sizes),
-                            "the clusters");
+    rows->sizes = held_array(&export->held, k, sizeof *rows->sizes);
+    rows->nearest = held_array(&export->held, 3 * k, sizeof *rows->nearest);
+    rows->summary = held_array(&export->held, k, sizeof *rows->summary);
+    if (held_check(&export->held, "the clusters", err) != STATUS_OK)
+        return STATUS_FAILED;
     enum status status =
         result_clusters_read(clusters, NULL, NULL, NULL, rows->sizes, rows->nearest, err);
     if (status == STATUS_OK && !(rows->order = clusters_by_size(rows->sizes, clusters->k)))
@@ -514,9 +479,6 @@ static enum status write_clusters(struct export *export, struct error *err)
         status = put_rows(export, names, export->clusters->k, put_cluster, &rows, err);
     words_close(&rows.words);
     free(rows.order);
-    free(rows.sizes);
-    free(rows.nearest);
-    free(rows.summary);
     return status;
 }
 
@@ -636,10 +598,10 @@ static void format_part(void *context, uint64_t part)
 
 /* A matrix that is read, formatted and written in blocks of rows. */
 struct value_table {
-    const char *name; /* of the columns, and of the array in JSON */
+    const char *name; /* of the columns, and of the array in JSON; NULL: only an array of numpy */
+    const char *type; /* of numpy: "<f4", or of other numbers of four bytes */
     uint64_t rows;
     uint32_t dimension;
-    bool is_float;
     const char *key; /* NULL: the rows are images; else the name of the column of row numbers */
     enum status (*read)(struct export *export, uint64_t first, uint64_t count, void *values,
                         struct error *err);
@@ -679,7 +641,7 @@ static enum status write_values(struct export *export, const struct value_table 
     struct formatter text = {.export = export,
                              .values = values,
                              .dimension = table->dimension,
-                             .is_float = table->is_float,
+                             .is_float = strcmp(table->type, "<f4") == 0,
                              .place = (size_t)table->dimension * VALUE_TEXT + 4};
     if (!npy)
         text.text = malloc((size_t)step * text.place);
@@ -688,8 +650,8 @@ static enum status write_values(struct export *export, const struct value_table 
     if (!values || (!npy && !text.text))
         status = error_memory(err, (size_t)step * (row_bytes + text.place), "rows of values");
     else if (npy)
-        status = npy_write_header(export->sink.fd, table->is_float ? "<f4" : "<u4", table->rows,
-                                  table->dimension, export->sink.path, err);
+        status = npy_write_header(export->sink.fd, table->type, table->rows,
+                                  table->name ? table->dimension : 0, export->sink.path, err);
     else
         status = workers_open(&workers, export->threads, err);
     if (status == STATUS_OK)
@@ -739,7 +701,7 @@ static enum status write_features(struct export *export, struct error *err)
     const struct value_table table = {.name = feature->name,
                                       .rows = feature->rows,
                                       .dimension = feature->dimension,
-                                      .is_float = feature->is_float,
+                                      .type = feature->is_float ? "<f4" : "<u4",
                                       .read = read_features};
     return write_values(export, &table, err);
 }
@@ -760,26 +722,47 @@ static enum status read_centroids(struct export *export, uint64_t first, uint64_
 static enum status write_centroids(struct export *export, struct error *err)
 {
     const struct result_clusters *clusters = export->clusters;
-    const size_t values = (size_t)clusters->k * clusters->dimension;
-    float *centroids = malloc(values * sizeof *centroids);
-    if (!centroids)
-        return error_memory(err, values * sizeof *centroids, "the centroids");
+    float *centroids =
+        held_array(&export->held, (uint64_t)clusters->k * clusters->dimension, sizeof *centroids);
+    if (held_check(&export->held, "the centroids", err) != STATUS_OK)
+        return STATUS_FAILED;
     export->centroids = centroids;
     const struct value_table table = {.name = clusters->feature,
                                       .rows = clusters->k,
                                       .dimension = clusters->dimension,
-                                      .is_float = true,
+                                      .type = "<f4",
                                       .key = "cluster",
                                       .read = read_centroids};
     enum status status = result_clusters_read(clusters, centroids, NULL, NULL, NULL, NULL, err);
-    if (status == STATUS_OK)
-        status = write_values(export, &table, err);
-    free(centroids);
-    return status;
+    return status == STATUS_OK ? write_values(export, &table, err) : status;
 }
 
 const struct export_kind export_centroids = {
     .npy = true, .open = export_open_clusters, .write = write_centroids};
+
+static enum status read_label_array(struct export *export, uint64_t first, uint64_t count,
+                                    void *values, struct error *err)
+{
+    return result_clusters_read_rows(export->clusters, first, count, values, NULL, err);
+}
+
+static enum status write_labels(struct export *export, struct error *err)
+{
+    static const char *const names[] = {"path",     "source",           "label",
+                                        "distance", "squared_distance", NULL};
+    /* Clusters in a separate file have rows but no images. */
+    static const char *const numbered[] = {"row", "label", "distance", "squared_distance", NULL};
+    const struct value_table array = {
+        .type = "<i4", .rows = export->clusters->rows, .dimension = 1, .read = read_label_array};
+    struct label_block block = {.count = 0};
+    if (export->format == FORMAT_NPY)
+        return write_values(export, &array, err);
+    return put_rows(export, export_has_images(export) ? names : numbered, export->clusters->rows,
+                    put_label, &block, err);
+}
+
+const struct export_kind export_labels = {
+    .npy = true, .open = export_open_clusters, .write = write_labels};
 
 /* The chosen images, in order, and the reasons. */
 struct chosen {
@@ -803,18 +786,15 @@ static enum status write_chosen(struct export *export, const struct selection_ab
                                 struct error *err)
 {
     static const char *const names[] = {"path", "source", "row", "reason", NULL};
-    struct chosen chosen = {malloc(about->rows * sizeof *chosen.rows + 1),
-                            calloc(about->rows + 1, sizeof *chosen.reasons)};
-    enum status status =
-        chosen.rows && chosen.reasons
-            ? selections_read(export->result, about, chosen.rows, chosen.reasons, err)
-            : error_memory(err, about->rows * 16, "a selection");
+    struct chosen chosen = {held_array(&export->held, about->rows, sizeof *chosen.rows),
+                            held_array(&export->held, about->rows, sizeof *chosen.reasons)};
+    enum status status = held_check(&export->held, "a selection", err);
+    if (status == STATUS_OK)
+        status = selections_read(export->result, about, chosen.rows, chosen.reasons, err);
     if (status == STATUS_OK)
         status = put_rows(export, names, about->rows, put_chosen, &chosen, err);
     for (uint64_t i = 0; chosen.reasons && i < about->rows; i++)
         free(chosen.reasons[i]);
-    free(chosen.reasons);
-    free(chosen.rows);
     return status;
 }
 

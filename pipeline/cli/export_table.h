@@ -2,6 +2,7 @@
 #ifndef CLPIPE_CLI_EXPORT_TABLE_H
 #define CLPIPE_CLI_EXPORT_TABLE_H
 
+#include "base/held.h"
 #include "cli/options.h"
 #include "cli/row_table.h"
 #include "cli/sink.h"
@@ -55,6 +56,7 @@ struct export
     const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */
     int32_t *labels;                        /* clusters, tree */
     float *distances;                       /* the same, squared, as stored */
+    struct held held;                       /* these two, and others of a kind */
     const float *centroids;                 /* k x dimension, while they are written */
     unsigned threads;
     struct sink sink;

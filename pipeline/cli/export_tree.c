@@ -136,16 +136,13 @@ static enum status put_in_order(struct tree *tree, struct error *err)
     const struct export *export = tree->export;
     const uint64_t rows = export->clusters->rows;
     const uint32_t k = export->clusters->k;
-    struct member *member = malloc((size_t)(rows + 1) * sizeof *member);
-    uint32_t *order = NULL;
-    enum status status = STATUS_OK;
-    tree->rank = calloc((size_t)rows + 1, sizeof *tree->rank);
-    tree->size = calloc(k, sizeof *tree->size);
-    tree->folder = calloc(k, sizeof *tree->folder);
-    if (!member || !tree->rank || !tree->size || !tree->folder) {
-        status = error_memory(err, (size_t)rows * sizeof *member, "the order of the images");
-        goto out;
-    }
+    struct held *held = &tree->export->held;
+    struct member *member = held_array(held, rows, sizeof *member);
+    tree->rank = held_array(held, rows, sizeof *tree->rank);
+    tree->size = held_array(held, k, sizeof *tree->size);
+    tree->folder = held_array(held, k, sizeof *tree->folder);
+    if (held_check(held, "the order of the images", err) != STATUS_OK)
+        return STATUS_FAILED;
     size_t used = 0;
     for (uint64_t row = 0; row < rows; row++) {
         const int32_t label = export->labels[row];
@@ -156,16 +153,14 @@ static enum status put_in_order(struct tree *tree, struct error *err)
     qsort(member, used, sizeof *member, compare_members);
     for (size_t i = 0; i < used; i++)
         tree->rank[member[i].row] = ++tree->size[member[i].label];
-    order = clusters_by_size(tree->size, k);
+    uint32_t *order = clusters_by_size(tree->size, k);
     if (!order)
-        status = error_memory(err, k * sizeof *order, "the order of the images");
-    for (uint32_t i = 0; i < k && order; i++)
+        return error_memory(err, k * sizeof *order, "the order of the images");
+    for (uint32_t i = 0; i < k; i++)
         snprintf(tree->folder[order[i]], sizeof *tree->folder, "%0*u_cluster_%u_%" PRIu64,
                  (int)digits_of(k), i + 1, order[i], tree->size[order[i]]);
-out:
-    free(member);
     free(order);
-    return status;
+    return STATUS_OK;
 }
 
 /* --- entries --------------------------------------------------------------------------------- */
@@ -542,9 +537,6 @@ static void end(struct tree *tree)
     free(tree->temporary);
     free((char *)tree->target);
     free(tree->place);
-    free(tree->folder);
-    free(tree->size);
-    free(tree->rank);
     free(tree->directory);
     free(tree->real);
     free(tree->link);

@@ -13,21 +13,18 @@
 #include "cli/stored_options.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
-#include "device/blur_step.h"
 #include "features/kind.h"
 #include "features/preset.h"
 #include "ingest/bounds.h"
 #include "ingest/codebook_job.h"
 #include "net/runtime.h"
 #include "result/parameters.h"
-#include "result/result.h"
 #include "sources/walk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A missing source is probably a typing mistake, so it is reported before devices are opened. The
  * walk reports other problems. */

@@ -28,8 +28,6 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <stdlib.h>
-#include <string.h>
 
 /* True if -h or --help stands anywhere before "--". */
 static bool wants_help(int argc, char *const *argv)

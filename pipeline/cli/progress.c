@@ -378,3 +378,8 @@ void call_start(const struct options *options, double seconds)
     progress_init(&options->call->progress, options);
     progress_stage(&options->call->progress, "opening");
 }
+
+struct watch options_watch(const struct options *options)
+{
+    return (struct watch){signals_stop(), progress_phase, &options->call->progress};
+}

@@ -7,13 +7,9 @@
 #include "cli/summary.h"
 #include "ingest/losses.h"
 #include "net/runtime.h"
-#include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* The file of an operand: for @LIST the list, for FILE.h5:/dataset the file. */
 static bool same_file(const struct stat *st, const char *operand)
@@ -389,6 +385,5 @@ void transcript_line(const char *line, void *context)
 {
     struct transcript *transcript = context;
     report_bytes(transcript->json, NULL, line);
-    sink_clean(&transcript->sink, line);
-    sink_text(&transcript->sink, "\n");
+    sink_line(&transcript->sink, "%s", line);
 }

@@ -4,7 +4,6 @@
 #include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "jobs/machine.h"
 #include "version_generated.h"
@@ -59,9 +58,7 @@ enum status report_step(struct pages_counts *counts, const char *file, const cha
                                         .device_memory = options->device_memory,
                                         .find_contexts = find_contexts,
                                         .find_contexts_context = &devices,
-                                        .stop = signals_stop(),
-                                        .progress = progress_phase,
-                                        .progress_context = &options->call->progress};
+                                        .watch = options_watch(options)};
     enum status status = pages_write(counts, &config, err);
     clustering_contexts_close(&devices.contexts);
     return status;

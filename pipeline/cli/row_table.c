@@ -45,8 +45,10 @@ void table_end_row(struct table *table)
         error_memory(&sink->error, table->line.length, "a line of JSON");
         sink->closed = true;
     }
-    if (has_cells(table) || table->format == FORMAT_JSONL)
-        sink_printf(sink, "%s\n", text ? text : "{}");
+    if (has_cells(table) || table->format == FORMAT_JSONL) {
+        sink_text(sink, text ? text : "{}");
+        sink_text(sink, "\n");
+    }
     json_clear(&table->line);
 }
 

@@ -120,31 +120,6 @@ void sink_text(struct sink *sink, const char *text)
     sink_write(sink, text, strlen(text));
 }
 
-void sink_printf(struct sink *sink, const char *format, ...)
-{
-    char text[1024], *whole = text;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (length >= (int)sizeof text) {
-        whole = malloc((size_t)length + 1);
-        if (!whole) {
-            if (!sink->closed)
-                error_memory(&sink->error, (size_t)length + 1, "a line of output");
-            sink->closed = true;
-            return;
-        }
-        va_start(arguments, format);
-        vsnprintf(whole, (size_t)length + 1, format, arguments);
-        va_end(arguments);
-    }
-    if (length > 0)
-        sink_write(sink, whole, (size_t)length);
-    if (whole != text)
-        free(whole);
-}
-
 void sink_clean(struct sink *sink, const char *text)
 {
     size_t size = 4 * strlen(text) + 16;
@@ -155,6 +130,37 @@ void sink_clean(struct sink *sink, const char *text)
     }
     sink_text(sink, path_for_message(clean, size, text));
     free(clean);
+}
+
+static void put_format(struct sink *sink, void (*put_text)(struct sink *sink, const char *text),
+                       const char *format, va_list arguments)
+{
+    char *text;
+    if (vasprintf(&text, format, arguments) >= 0) {
+        put_text(sink, text);
+        free(text);
+        return;
+    }
+    if (!sink->closed)
+        error_memory(&sink->error, 1024, "a line of output");
+    sink->closed = true;
+}
+
+void sink_printf(struct sink *sink, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    put_format(sink, sink_text, format, arguments);
+    va_end(arguments);
+}
+
+void sink_line(struct sink *sink, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    put_format(sink, sink_clean, format, arguments);
+    va_end(arguments);
+    sink_text(sink, "\n");
 }
 
 void sink_field(struct sink *sink, const char *text, char separator)

@@ -37,6 +37,8 @@ void sink_write(struct sink *sink, const void *data, size_t size);
 void sink_text(struct sink *sink, const char *text);
 /* Writes `text` with hidden characters (base/text.h) and bytes that are not UTF-8 escaped. */
 void sink_clean(struct sink *sink, const char *text);
+/* Writes a line in this way, and its end. */
+void sink_line(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes `text` as a field of a table with this separator: quoted according to RFC 4180 if it holds
  * the separator, a quote or a line end. */
 void sink_field(struct sink *sink, const char *text, char separator);

@@ -6,7 +6,6 @@
 #include "kmeans/canonical.h"
 #include "matrix/projected.h"
 #include "result/graph.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +140,7 @@ static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64
 static enum status compare_all(struct alike *alike, struct error *err)
 {
     const struct select_config *config = alike->selection->config;
-    const struct clustering_progress *progress = &config->machine.progress;
+    const struct watch *watch = &config->machine.watch;
     struct row_values *values = &alike->values;
     const uint64_t room = config->machine.memory / (values->stride * sizeof(float));
     const uint32_t k = alike->selection->clusters->k;
@@ -169,8 +168,7 @@ static enum status compare_all(struct alike *alike, struct error *err)
             workers_run(values->workers, look_at_cluster, alike, next - c);
         if (status == STATUS_OK)
             status = stop_check(values->stop, "comparing images", err);
-        if (progress->phase)
-            progress->phase(progress->context, "comparing images", next, k);
+        watch_show(watch, "comparing images", next, k);
     }
     held_free(&held);
     return status;

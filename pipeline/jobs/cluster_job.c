@@ -1,6 +1,5 @@
 /* cluster_job.c: opens rows and target, and stores the outcome. */
 #include "jobs/cluster_job.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "ranks/processes.h"
 #include "result/clusters.h"

@@ -404,7 +404,7 @@ static enum status open_clustering(struct clustering *own, struct error *err)
                                        .replace_by_run = config->by_run,
                                        .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE,
-                                       .stop = config->machine.stop};
+                                       .stop = config->machine.watch.stop};
     struct result_clustering *about = &own->job.about;
     about->name = name;
     about->init = own->init;
@@ -480,7 +480,7 @@ static enum status project_rows(struct clustering *own, struct error *err)
                                    .whiten = own->whiten,
                                    .optional = config->usual_pca,
                                    .threads = config->machine.threads,
-                                   .stop = config->machine.stop};
+                                   .stop = config->machine.watch.stop};
     if (!own->job.projected)
         return cluster_job_project(&own->job, err);
     config->machine.progress.step(config->machine.progress.context,
@@ -536,7 +536,7 @@ static enum status leave_out_rows(struct clustering *own, struct error *err)
         own->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
     const uint64_t rows = own->job.input.whole.rows;
     enum status status =
-        matrix_input_compare(&own->job.input, metric, false, own->config->machine.stop, err);
+        matrix_input_compare(&own->job.input, metric, false, own->config->machine.watch.stop, err);
     if (status != STATUS_OK || !own->job.input.comparable.row || !own->weights)
         return status;
     own->fitted_weights = held_array(&own->held, rows, sizeof *own->fitted_weights);

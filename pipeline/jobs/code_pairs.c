@@ -318,10 +318,10 @@ static void show(struct scan *scan, uint64_t pairs)
     pthread_mutex_lock(&scan->lock);
     const int64_t now = clock_now();
     scan->done += pairs;
-    if (config->progress && now - scan->shown > PROGRESS_NS) {
+    if (now - scan->shown > PROGRESS_NS) {
         scan->shown = now;
-        config->progress(config->progress_context, "comparing codes", scan->done,
-                         (uint64_t)config->count * config->count / 2);
+        watch_show(&config->watch, "comparing codes", scan->done,
+                   (uint64_t)config->count * config->count / 2);
     }
     pthread_mutex_unlock(&scan->lock);
 }
@@ -338,7 +338,7 @@ static void do_rows(void *context, uint64_t task)
     const uint32_t end = config->count - first < ROWS ? config->count : first + ROWS;
     uint32_t count = 0;
     for (uint32_t b = first / BLOCK; b < scan->blocks; b++) {
-        if (config->stop && b % 1024 == 0 && stop_requested(config->stop) != STOP_NONE)
+        if (config->watch.stop && b % 1024 == 0 && stop_requested(config->watch.stop) != STOP_NONE)
             break;
         const uint32_t limit = scan->list.limit;
         unpack(planes, &scan->block[b]);
@@ -379,7 +379,7 @@ enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_conf
         choose_compare(&scan, config->how);
         workers_run(config->workers, do_rows, &scan, (config->count + ROWS - 1) / ROWS);
         if (scan.error.status == STATUS_OK)
-            stop_check(config->stop, "codes were compared", &scan.error);
+            watch_check(&config->watch, "codes were compared", &scan.error);
     }
     pthread_mutex_destroy(&scan.lock);
     free(scan.groups);

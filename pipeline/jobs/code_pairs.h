@@ -9,7 +9,7 @@
 #define CLPIPE_JOBS_CODE_PAIRS_H
 
 #include "base/error.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "base/workers.h"
 #include "features/code.h"
 #include "ocl/ocl.h"
@@ -42,10 +42,7 @@ struct code_pairs_config {
     uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
     enum code_count how;
     struct workers *workers;
-    struct stop *stop; /* may be NULL */
-    /* Reports pairs compared, several times a second, on any thread, one at a time. May be NULL. */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch; /* shows on any thread */
 };
 
 /* Collects the pairs of both searches; lowers `limit` if there are too many. */

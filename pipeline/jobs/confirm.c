@@ -191,7 +191,7 @@ static void align_pair(void *context, uint64_t i)
     const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
     c->gone[i] = a->width == 0 || b->width == 0;
     c->judged[i] = false;
-    if (c->gone[i] || (c->config->stop && stop_requested(c->config->stop) != STOP_NONE))
+    if (c->gone[i] || (c->config->watch.stop && stop_requested(c->config->watch.stop) != STOP_NONE))
         return;
     const struct alignment alignment =
         alignment_compare(a, b, p->mirrored, &c->scratch[workers_number()]);
@@ -235,13 +235,13 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
         }
         c->pair[pairs++] = pair;
     }
-    enum status status = redecode_read(config->pictures, config->stop, c->row, missing, c->to, NULL,
-                                       NULL, NULL, err);
+    enum status status =
+        redecode_read(config->pictures, config->watch.stop, c->row, missing, c->to, NULL, err);
     memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
     if (status == STATUS_OK)
         workers_run(config->workers, align_pair, c, pairs);
     if (status == STATUS_OK)
-        status = stop_check(config->stop, "pictures were compared", err);
+        status = watch_check(&config->watch, "pictures were compared", err);
     for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {
         *c->unknown += c->gone[i];
         c->state[c->pair[i]] = COMPARED;
@@ -257,9 +257,7 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
 static void show(const struct confirming *c)
 {
     const struct confirm_config *config = c->config;
-    if (config->progress)
-        config->progress(config->progress_context, "comparing pictures", c->done,
-                         config->pairs->count);
+    watch_show(&config->watch, "comparing pictures", c->done, config->pairs->count);
 }
 
 static enum status run_rounds(struct confirming *c, struct error *err)

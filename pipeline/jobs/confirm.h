@@ -4,6 +4,7 @@
 #ifndef CLPIPE_JOBS_CONFIRM_H
 #define CLPIPE_JOBS_CONFIRM_H
 
+#include "base/watch.h"
 #include "jobs/code_pairs.h"
 #include "jobs/redecode.h"
 
@@ -16,9 +17,7 @@ struct confirm_config {
     struct workers *workers;
     bool certain;    /* only copies without any contradiction (alignment.h) */
     uint64_t memory; /* bytes for planes; beyond that, pictures are decoded again when needed */
-    struct stop *stop;
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total); /* or NULL */
-    void *progress_context;
+    struct watch watch;
 };
 
 /* linked, per pair: in: true if the codes alone decide; out: also true if the pictures agree.

@@ -40,17 +40,11 @@ static void decode_picture(void *context, const struct reopened *picture)
     }
 }
 
-static enum status pass_progress(void *context, uint64_t done, struct error *err)
-{
-    const struct decode_again_use *use = ((struct decode_again *)context)->use;
-    return use->progress ? use->progress(use->context, done, err) : STATUS_OK;
-}
-
 enum status decode_again_rows(struct decode_again *again, const uint64_t *rows, uint64_t count,
                               const struct decode_again_use *use, struct error *err)
 {
     const struct reopen_use opened = {
-        .picture = decode_picture, .progress = pass_progress, .context = again};
+        .picture = decode_picture, .context = again, .phase = use->phase};
     again->use = use;
     return reopen_rows(again->reopen, rows, count, &opened, err);
 }
@@ -91,7 +85,7 @@ enum status decode_again_open(struct decode_again **out, const struct reopen_con
     again->options.max_pixels = UINT64_MAX;
     again->options.max_scans = UINT32_MAX;
     again->options.scale = 1;
-    again->options.stop = config->stop;
+    again->options.stop = config->watch.stop;
     if (status == STATUS_OK)
         status = budget_open(&again->budget, config->memory, err);
     if (status == STATUS_OK)

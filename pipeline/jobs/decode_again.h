@@ -33,9 +33,8 @@ struct decode_again_use {
      * false if one of them failed or decode_end was not called. */
     bool (*picture)(void *context, uint64_t index, struct decode *decode,
                     const struct image_info *info);
-    /* As in reopen.h. */
-    enum status (*progress)(void *context, uint64_t done, struct error *err);
     void *context;
+    const char *phase; /* as in reopen.h */
 };
 
 /* As reopen_rows. */

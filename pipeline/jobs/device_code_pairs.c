@@ -167,7 +167,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
     for (uint32_t first = 0; first < config->count && status == STATUS_OK;) {
         const uint32_t here = min_u32(band, search.padded - first);
         uint32_t found = 0;
-        status = stop_check(config->stop, "codes were compared", err);
+        status = watch_check(&config->watch, "codes were compared", err);
         if (status == STATUS_OK)
             status = launch(&found, &search, first, here, err);
         if (status != STATUS_OK)
@@ -183,11 +183,10 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
         else
             status = take(&search, found, err);
         first += here;
-        if (config->progress)
-            config->progress(config->progress_context, "comparing codes",
-                             total - (uint64_t)(config->count - min_u32(first, config->count)) *
-                                         (config->count - min_u32(first, config->count)) / 2,
-                             total);
+        watch_show(&config->watch, "comparing codes",
+                   total - (uint64_t)(config->count - min_u32(first, config->count)) *
+                               (config->count - min_u32(first, config->count)) / 2,
+                   total);
     }
     if (status == STATUS_OK)
         code_list_end(out, &search.list);

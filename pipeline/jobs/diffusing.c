@@ -2,7 +2,6 @@
 #include "jobs/diffusing.h"
 #include "base/held.h"
 #include "base/path.h"
-#include "jobs/clustering.h"
 #include "matrix/projected.h"
 #include "result/graph.h"
 #include <stdlib.h>

@@ -8,8 +8,6 @@
 #include "kmeans/canonical.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CHOSEN (-1.0)
 /* Far more than the rounding errors of three distances. */
@@ -136,7 +134,7 @@ static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *take
 {
     struct selection *selection = diverse->selection;
     struct farthest next = {INFINITY, first_index(diverse)};
-    const struct clustering_progress *progress = &selection->config->machine.progress;
+    const struct watch *watch = &selection->config->machine.watch;
     enum status status = STATUS_OK;
     for (uint64_t i = 0; i < diverse->values.count; i++)
         diverse->squared[i] = INFINITY;
@@ -153,8 +151,7 @@ static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *take
             close_cluster(diverse, taken, selection->labels[row]);
         if (status == STATUS_OK)
             status = look_at_all(&next, diverse, err);
-        if (progress->phase)
-            progress->phase(progress->context, "choosing images", diverse->centres, most);
+        watch_show(watch, "choosing images", diverse->centres, most);
     }
     selection->radius = next.squared > 0 ? sqrt(next.squared) : 0;
     return status;

@@ -11,7 +11,7 @@
 #define CLPIPE_JOBS_DUPLICATES_H
 
 #include "base/error.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "ocl/ocl.h"
 #include "result/result.h"
 #include <stdbool.h>
@@ -55,9 +55,7 @@ struct duplicates_config {
     unsigned threads;
     struct ocl_context *context; /* compares codes; NULL, or if it fails: the host does */
     uint64_t memory;             /* bytes, for pairs and for pictures */
-    struct stop *stop;           /* may be NULL */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total); /* or NULL */
-    void *progress_context;
+    struct watch watch;
 };
 
 #define DUPLICATES_FLOOR 24u  /* pairs of codes this close are always compared */

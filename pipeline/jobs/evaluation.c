@@ -15,7 +15,6 @@
 #include "neighbours/expansion.h"
 #include "result/choose.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Opens the rows to rank and chooses the metric. The caller keeps `from` and closes it later. */
@@ -28,7 +27,7 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
                                    .components = config->pca,
                                    .whiten = config->whiten,
                                    .threads = config->machine.threads,
-                                   .stop = config->machine.stop};
+                                   .stop = config->machine.watch.stop};
     *out = *from;
     out->close = NULL;
     if (!config->center && config->pca == 0)
@@ -77,7 +76,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
     const struct clustering_machine *machine = &config->machine;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     if (!config->metric_count && !config->center && config->pca == 0)
-        status = matrix_input_rank(&input, machine->threads, machine->stop, err);
+        status = matrix_input_rank(&input, machine->threads, machine->watch.stop, err);
     for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
         struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
         enum cluster_metric metric = config->metric_count ? config->metrics[m] : usual;
@@ -85,7 +84,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
         machine->progress.step(machine->progress.context, one->name);
-        status = matrix_input_compare(&input, metric, true, machine->stop, err);
+        status = matrix_input_compare(&input, metric, true, machine->watch.stop, err);
         if (status == STATUS_OK)
             status = open_rows(&rows, &metric, &input.source, config, err);
         if (status != STATUS_OK)

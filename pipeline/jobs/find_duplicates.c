@@ -206,8 +206,7 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
         status = held_check(&held, "images", err);
     }
     if (status == STATUS_OK)
-        status = redecode_read(f->pictures, f->config->stop, rows, count, NULL, digest,
-                               f->config->progress, f->config->progress_context, err);
+        status = redecode_read(f->pictures, f->config->watch.stop, rows, count, NULL, digest, err);
     for (uint64_t first = 0; first < count && status == STATUS_OK; first = end) {
         for (end = first + 1;
              end < count && same_shape(f, (uint32_t)rows[first], (uint32_t)rows[end]);)
@@ -268,9 +267,7 @@ static enum status compare_pictures(struct finding *f, struct error *err)
                                            .pictures = f->pictures,
                                            .workers = f->workers,
                                            .memory = config->memory / 4,
-                                           .stop = config->stop,
-                                           .progress = config->progress,
-                                           .progress_context = config->progress_context};
+                                           .watch = config->watch};
     if (status == STATUS_OK)
         status = confirm_pairs(f->linked, &f->out->near_unknown, &confirm, err);
     held_free(&held);
@@ -290,9 +287,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
                                 : UINT64_MAX,
         .memory = config->memory,
         .workers = f->workers,
-        .stop = config->stop,
-        .progress = config->progress,
-        .progress_context = config->progress_context,
+        .watch = config->watch,
     };
     struct error of_device = ERROR_INIT;
     enum status status = STATUS_FAILED;
@@ -499,7 +494,7 @@ static enum status find_all(struct finding *f, struct error *err)
                                    &(struct reopen_config){.result = f->result,
                                                            .workers = f->workers,
                                                            .memory = config->memory / 2,
-                                                           .stop = config->stop},
+                                                           .watch = config->watch},
                                    err);
     if (status != STATUS_OK)
         return status;

@@ -9,6 +9,7 @@
  * one once for each block. */
 #include "jobs/importing.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "jobs/matrix_input.h"
@@ -35,6 +36,7 @@ struct job {
     struct matrix_source rows; /* one for each image */
     struct workdir *lock;
     uint64_t rows_at_once;
+    struct held held;
     struct wanted *wanted; /* rows_at_once */
     float *staged;         /* staged_rows rows of the matrix, in its order */
     uint64_t staged_rows;
@@ -105,7 +107,7 @@ static enum status read_by_path(void *context, uint64_t first, uint64_t count, f
         for (end = at + 1; end < found && job->wanted[end].row - start < job->staged_rows;)
             end++;
         const uint64_t read = job->wanted[end - 1].row - start + 1;
-        enum status status = stop_check(job->config->stop, "reading rows", err);
+        enum status status = watch_check(&job->config->watch, "reading rows", err);
         if (status == STATUS_OK)
             status = matrix_read(&job->input.source, start, read, job->staged, err);
         for (uint64_t i = at; i < end && status == STATUS_OK; i++) {
@@ -122,9 +124,8 @@ static enum status read_by_path(void *context, uint64_t first, uint64_t count, f
 static enum status report_progress(void *context, uint64_t done, uint64_t total, struct error *err)
 {
     const struct job *job = context;
-    if (job->config->progress)
-        job->config->progress(job->config->progress_context, "importing rows", done, total);
-    return stop_check(job->config->stop, "importing rows", err);
+    watch_show(&job->config->watch, "importing rows", done, total);
+    return watch_check(&job->config->watch, "importing rows", err);
 }
 
 static enum status digest_rows(void *context, char hex[65], struct error *err)
@@ -225,11 +226,9 @@ static enum status job_open(struct job *job, struct importing_report *report, st
         job->rows_at_once = config->memory / 2 / (row_bytes + sizeof *job->wanted);
     if (job->rows_at_once > report->images)
         job->rows_at_once = report->images;
-    job->wanted = malloc((size_t)job->rows_at_once * sizeof *job->wanted);
-    job->staged = malloc((size_t)(job->staged_rows * row_bytes));
-    if (!job->wanted || !job->staged)
-        return error_memory(err, (size_t)(job->staged_rows * row_bytes), "rows");
-    return STATUS_OK;
+    job->wanted = held_array(&job->held, job->rows_at_once, sizeof *job->wanted);
+    job->staged = held_array(&job->held, job->staged_rows, row_bytes);
+    return held_check(&job->held, "rows", err);
 }
 
 enum status importing_run(struct importing_report *report, const struct importing_config *config,
@@ -269,7 +268,6 @@ enum status importing_run(struct importing_report *report, const struct importin
     path_list_close(&job.list);
     matrix_input_close(&job.input);
     result_close(&job.result);
-    free(job.wanted);
-    free(job.staged);
+    held_free(&job.held);
     return status;
 }

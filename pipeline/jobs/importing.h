@@ -3,7 +3,7 @@
 #ifndef CLPIPE_JOBS_IMPORTING_H
 #define CLPIPE_JOBS_IMPORTING_H
 
-#include "base/stop.h"
+#include "base/watch.h"
 #include "features/feature.h"
 
 struct importing_config {
@@ -14,10 +14,7 @@ struct importing_config {
     bool allow_missing; /* images without a row get NaN */
     bool replace;       /* replace an imported feature of that name */
     uint64_t memory;    /* bytes for rows */
-    struct stop *stop;
-    /* Reports rows written; may be NULL. */
-    void (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch;
 };
 
 struct importing_report {

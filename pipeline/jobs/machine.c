@@ -3,8 +3,6 @@
 #include "base/log.h"
 #include "ranks/processes.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum status clustering_contexts_open(struct clustering_contexts *out,
                                      const struct clustering_machine *machine, unsigned most,
@@ -65,10 +63,10 @@ void clustering_config_of(struct cluster_config *config, const struct clustering
     config->memory = machine->memory;
     config->device_memory = machine->device_memory;
     config->threads = machine->threads;
-    config->stop = machine->stop;
+    config->stop = machine->watch.stop;
     config->processes = machine->processes;
     config->progress = machine->progress.iteration;
-    config->phase = machine->progress.phase;
+    config->phase = machine->watch.show;
     config->progress_context = machine->progress.context;
 }
 
@@ -80,7 +78,5 @@ struct neighbours_config clustering_search(const struct clustering_machine *mach
                                       .threads = machine->threads,
                                       .memory = machine->memory,
                                       .device_memory = machine->device_memory,
-                                      .stop = machine->stop,
-                                      .phase = machine->progress.phase,
-                                      .progress_context = machine->progress.context};
+                                      .watch = machine->watch};
 }

@@ -2,14 +2,14 @@
 #ifndef CLPIPE_JOBS_MACHINE_H
 #define CLPIPE_JOBS_MACHINE_H
 
-#include "base/stop.h"
+#include "base/watch.h"
 #include "kmeans/cluster.h"
 #include "neighbours/neighbour_types.h"
 #include "ocl/ocl.h"
 
 #define CLUSTERING_DEVICES 64
 
-/* Progress for the user; called on the calling thread. `step` is never NULL. */
+/* Progress for the user besides that of the watch; called on the calling thread. `step` is never NULL. */
 struct clustering_progress {
     void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
     /* Before each value of k, if there are several. */
@@ -17,7 +17,6 @@ struct clustering_progress {
     /* As in struct cluster_config. */
     void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double pruned, double seconds);
-    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *context;
 };
 
@@ -29,7 +28,7 @@ struct clustering_machine {
     struct ocl_selection found;
     unsigned threads;
     uint64_t memory, device_memory; /* bytes; device_memory 0: all of the device's memory */
-    struct stop *stop;
+    struct watch watch;
     struct processes *processes; /* processes that share the job; NULL: only this one */
     struct clustering_progress progress;
 };

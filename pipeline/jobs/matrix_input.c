@@ -404,7 +404,7 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
                                  bool missing, struct stop *stop, struct error *err)
 {
-    const struct neighbours_config config = {.metric = metric, .stop = stop};
+    const struct neighbours_config config = {.metric = metric, .watch = {.stop = stop}};
     struct comparable *comparable = &input->comparable;
     comparable_close(comparable);
     input->source = input->whole;

@@ -13,9 +13,6 @@ struct redecode {
     /* Per row: one of the two. */
     struct alignment_plane *const *planes;
     uint64_t (*digests)[2];
-    uint64_t count;
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
 };
 
 /* --- means over areas ------------------------------------------------------------------------ */
@@ -215,29 +212,18 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     return good;
 }
 
-static enum status show(void *context, uint64_t done, struct error *err)
+enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+                          uint64_t count, struct alignment_plane *const *planes,
+                          uint64_t (*digests)[2], struct error *err)
 {
-    const struct redecode *pictures = context;
-    (void)err;
-    if (pictures->progress)
-        pictures->progress(pictures->progress_context, "comparing pixels", done, pictures->count);
-    return STATUS_OK;
-}
-
-enum status
-redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows, uint64_t count,
-              struct alignment_plane *const *planes, uint64_t (*digests)[2],
-              void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total),
-              void *progress_context, struct error *err)
-{
-    struct redecode pictures = {stop, planes, digests, count, progress, progress_context};
+    struct redecode pictures = {stop, planes, digests};
     const struct decode_again_use use = {.side = !planes || count == 0 ? 0
                                                  : planes[0]->fine     ? ALIGNMENT_FINE
                                                                        : 2 * ALIGNMENT_SIDE,
                                          .memory = held_bytes,
                                          .picture = take_picture,
-                                         .progress = show,
-                                         .context = &pictures};
+                                         .context = &pictures,
+                                         .phase = digests ? "comparing pixels" : NULL};
     for (uint64_t i = 0; i < count; i++)
         forget(&pictures, i);
     return decode_again_rows(again, rows, count, &use, err);

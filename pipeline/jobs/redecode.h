@@ -9,12 +9,10 @@
  * error, if the picture is missing, has changed or cannot be decoded any more; with `fine` pixels
  * if that is not NULL, in all or none) or the digest of the upright RGB pixels (then all bits 0);
  * the other array is NULL. Each call reads compressed archives from their beginning. Uses the
- * result, and calls progress (may be NULL), only on the calling thread. STATUS_INTERRUPTED: a stop
+ * result, and shows the pixels compared, only on the calling thread. STATUS_INTERRUPTED: a stop
  * was requested. */
-enum status
-redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows, uint64_t count,
-              struct alignment_plane *const *planes, uint64_t (*digests)[2],
-              void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total),
-              void *progress_context, struct error *err);
+enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+                          uint64_t count, struct alignment_plane *const *planes,
+                          uint64_t (*digests)[2], struct error *err);
 
 #endif

@@ -4,8 +4,6 @@
 #include "jobs/removal.h"
 
 #include "base/held.h"
-#include "base/minmax.h"
-#include "features/code.h"
 #include "jobs/confirm.h"
 #include "jobs/reopen.h"
 #include "result/locate.h"
@@ -37,12 +35,6 @@ struct finding {
     uint64_t *rows, *member, reads; /* rows to read, and the members they belong to */
 };
 
-static void show(const struct finding *f, const char *phase, uint64_t done, uint64_t total)
-{
-    if (f->how->progress)
-        f->how->progress(f->how->progress_context, phase, done, total);
-}
-
 /* --- what is kept, and what is to go ----------------------------------------------------------- */
 
 static enum status look_at_files(const struct finding *f, struct error *err)
@@ -53,8 +45,8 @@ static enum status look_at_files(const struct finding *f, struct error *err)
         struct removal_entry *entry = &f->entry[i];
         const char *path;
         if (i % 1024 == 0)
-            show(f, "looking at files", i, f->found->members);
-        status = stop_check(f->how->stop, "files were looked at", err);
+            watch_show(&f->how->watch, "looking at files", i, f->found->members);
+        status = watch_check(&f->how->watch, "files were looked at", err);
         if (status == STATUS_OK)
             status = result_image_at(f->result, f->found->member[i].row, &entry->image, err);
         if (status == STATUS_OK)
@@ -183,7 +175,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
     const struct reopen_config reopen = {.result = f->result,
                                          .workers = f->workers,
                                          .memory = f->how->memory / 2,
-                                         .stop = f->how->stop};
+                                         .watch = f->how->watch};
     struct decode_again *pictures = NULL;
     uint64_t unknown = 0;
     struct held held = {0};
@@ -205,9 +197,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
                                            .workers = f->workers,
                                            .certain = true,
                                            .memory = f->how->memory / 4,
-                                           .stop = f->how->stop,
-                                           .progress = f->how->progress,
-                                           .progress_context = f->how->progress_context};
+                                           .watch = f->how->watch};
     if (status == STATUS_OK)
         status = confirm_pairs(linked, &unknown, &confirm, err);
     for (uint64_t p = 0; p < pairs->count && status == STATUS_OK; p++) {
@@ -238,21 +228,13 @@ static void read_file(void *context, const struct reopened *reopened)
     original_clear(&now);
 }
 
-static enum status show_read(void *context, uint64_t done, struct error *err)
-{
-    const struct finding *f = context;
-    (void)err;
-    show(f, "reading files", done, f->reads);
-    return STATUS_OK;
-}
-
 static enum status read_files(struct finding *f, struct error *err)
 {
     const struct reopen_config config = {.result = f->result,
                                          .workers = f->workers,
                                          .memory = f->how->memory / 2,
-                                         .stop = f->how->stop};
-    const struct reopen_use use = {.picture = read_file, .progress = show_read, .context = f};
+                                         .watch = f->how->watch};
+    const struct reopen_use use = {.picture = read_file, .context = f, .phase = "reading files"};
     struct reopen *reopen = NULL;
     for (uint64_t i = 0; i < f->found->members; i++)
         if (f->entry[i].verdict == REMOVAL_SAFE)

@@ -172,7 +172,7 @@ static enum status list_archive(struct finding *finding, const struct archive_fi
     finding->listing = (struct source_listing){.options = &options,
                                                .globs = reopen->globs,
                                                .promises_image = promises_nothing,
-                                               .stop = reopen->config.stop,
+                                               .stop = reopen->config.watch.stop,
                                                .found = ignore_found,
                                                .add = take_member};
     finding->prefix = file->length + 1;
@@ -332,7 +332,7 @@ static void use_task(void *context, uint64_t i)
     struct reopen *reopen = context;
     struct task *task = &reopen->task[i];
     struct failure failure = {.reason = REASON_NONE};
-    if (reopen->config.stop && stop_requested(reopen->config.stop) != STOP_NONE)
+    if (watch_check(&reopen->config.watch, "", NULL) != STATUS_OK)
         return;
     if (!archives_member(task->where))
         open_file(&task->blob, task, &failure);
@@ -349,9 +349,9 @@ static void use_task(void *context, uint64_t i)
     blob_close(&task->blob);
 }
 
-static enum status run_tasks(struct reopen *reopen, uint64_t done, struct error *err)
+static enum status run_tasks(struct reopen *reopen, uint64_t done, uint64_t count,
+                             struct error *err)
 {
-    const struct reopen_use *use = reopen->use;
     workers_run(reopen->config.workers, use_task, reopen, reopen->tasks);
     for (unsigned i = 0; i < reopen->tasks; i++)
         free(reopen->task[i].path);
@@ -359,8 +359,9 @@ static enum status run_tasks(struct reopen *reopen, uint64_t done, struct error 
     if (reopen->shortage)
         return error_errno(err, STATUS_FAILED, reopen->shortage, "open",
                            "cannot open pictures again%s", process_limits());
-    enum status status = stop_check(reopen->config.stop, "pictures were decoded again", err);
-    return status == STATUS_OK && use->progress ? use->progress(use->context, done, err) : status;
+    if (reopen->use->phase)
+        watch_show(&reopen->config.watch, reopen->use->phase, done, count);
+    return watch_check(&reopen->config.watch, "pictures were decoded again", err);
 }
 
 /* --- rows --------------------------------------------------------------------------------------
@@ -399,7 +400,7 @@ enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t co
         }
         if (status == STATUS_OK &&
             (reopen->tasks == reopen->room || held >= reopen->config.memory || i + 1 == count)) {
-            status = run_tasks(reopen, i + 1, err);
+            status = run_tasks(reopen, i + 1, count, err);
             held = 0;
         }
     }

@@ -8,7 +8,7 @@
 #define CLPIPE_JOBS_REOPEN_H
 
 #include "base/blob.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "base/workers.h"
 #include "result/result.h"
 
@@ -18,7 +18,7 @@ struct reopen_config {
     struct result *result;   /* used by the calling thread only */
     struct workers *workers; /* both must outlive it */
     uint64_t memory;         /* bytes of decompressed members held at a time, or one larger one */
-    struct stop *stop;       /* may be NULL */
+    struct watch watch;      /* shows the rows that are done */
 };
 
 struct reopened {
@@ -31,9 +31,8 @@ struct reopened {
 struct reopen_use {
     /* Called for each opened picture, on any thread, several at a time. */
     void (*picture)(void *context, const struct reopened *reopened);
-    /* Called on the calling thread as rows are done; may be NULL. */
-    enum status (*progress)(void *context, uint64_t done, struct error *err);
     void *context;
+    const char *phase; /* to show; NULL: none */
 };
 
 enum status reopen_open(struct reopen **out, const struct reopen_config *config, struct error *err);

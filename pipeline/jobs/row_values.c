@@ -3,7 +3,6 @@
 #include "base/minmax.h"
 #include "kmeans.h"
 #include "kmeans/transform.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_BYTES (8u << 20)
@@ -55,7 +54,7 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
 {
     const struct select_config *config = selection->config;
     const char *usual = selection->clusters ? selection->clusters->feature : NULL;
-    *out = (struct row_values){.stop = config->machine.stop};
+    *out = (struct row_values){.stop = config->machine.watch.stop};
     enum status status = matrix_input_open(&out->input, config->file, config->feature, usual, err);
     if (status == STATUS_OK)
         status = workers_open(&out->workers, config->machine.threads, err);

@@ -684,7 +684,7 @@ static enum status open_all(struct shards *shards, struct error *err)
     const struct reopen_config reopen = {.result = config->result,
                                          .workers = shards->workers,
                                          .memory = config->machine.memory,
-                                         .stop = config->machine.stop};
+                                         .watch = config->machine.watch};
     status = reopen_open(&shards->reopen, &reopen, err);
     return status == STATUS_OK ? take_directory(shards, err) : status;
 }
@@ -706,13 +706,13 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
                          struct error *err)
 {
     struct shards shards = {.config = config, .error = ERROR_INIT};
-    const struct clustering_progress *progress = &config->machine.progress;
+    const struct watch *watch = &config->machine.watch;
     const uint64_t count = config->share.count ? config->share.count : 1;
     *report = (struct shards_report){0};
     pthread_mutex_init(&shards.lock, NULL);
     enum status status = open_all(&shards, err);
     for (uint64_t i = config->share.index; i < shards.archives && status == STATUS_OK; i += count) {
-        status = stop_check(config->machine.stop,
+        status = stop_check(config->machine.watch.stop,
                             "writing shards: run the same command again to go on", err);
         if (status != STATUS_OK)
             break;
@@ -722,8 +722,7 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
         else
             status = make_archive(&shards, i, report, err);
         report->made = report->archives - report->there;
-        if (progress->phase)
-            progress->phase(progress->context, "shards", i + 1, shards.archives);
+        watch_show(watch, "shards", i + 1, shards.archives);
     }
     if (status == STATUS_OK)
         status = write_index(&shards, &report->whole, err);

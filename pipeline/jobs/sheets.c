@@ -317,9 +317,9 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         status = workers_try(thumbs->workers, do_sheet, &sheets, count, err);
         sheets.first += count;
         if (status == STATUS_OK)
-            status = stop_check(thumbs->config.stop, "sheets of thumbnails were made", err);
-        if (status == STATUS_OK && config->progress)
-            config->progress(config->progress_context, "sheets", sheets.first, total);
+            status = watch_check(&thumbs->config.watch, "sheets of thumbnails were made", err);
+        if (status == STATUS_OK)
+            watch_show(&config->watch, "sheets", sheets.first, total);
     }
     return status;
 }

@@ -1,7 +1,6 @@
 /* similarity.c: wires the search: input, devices, stored graph. */
 #include "jobs/similarity.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "base/path.h"
 #include "jobs/diffusing.h"
 #include "jobs/original.h"
@@ -33,7 +32,8 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
     out->metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                       : matrix_input_usual_metric(&out->input.about);
     if (config->metric < 0)
-        status = matrix_input_rank(&out->input, config->machine.threads, config->machine.stop, err);
+        status = matrix_input_rank(&out->input, config->machine.threads, config->machine.watch.stop,
+                                   err);
     return status;
 }
 
@@ -303,8 +303,9 @@ enum status similarity_find(struct similarity *similarity, const struct queries 
         if (status == STATUS_OK)
             return STATUS_OK;
         /* Rows that cannot be compared may be the reason. */
-        if (status == STATUS_FAILED && matrix_input_compare(&similarity->input, similarity->metric,
-                                                            true, config.stop, err) != STATUS_OK)
+        if (status == STATUS_FAILED &&
+            matrix_input_compare(&similarity->input, similarity->metric, true, config.watch.stop,
+                                 err) != STATUS_OK)
             return err->status;
         if (!comparable->row) {
             *err = why;
@@ -321,7 +322,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     struct clustering_contexts contexts;
     struct neighbours_config config = configure(similarity);
     enum status status =
-        matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err);
+        matrix_input_compare(&similarity->input, similarity->metric, true, config.watch.stop, err);
     if (status == STATUS_OK)
         status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "result/identity.h"
 #include "result/parameters.h"
 #include "result/workdir.h"
 #include <stdio.h>

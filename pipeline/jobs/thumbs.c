@@ -6,7 +6,6 @@
  * Only the calling thread uses the result. */
 #include "jobs/thumbs.h"
 
-#include "base/clock.h"
 #include "base/minmax.h"
 #include "base/output.h"
 #include "base/unnamed_file.h"
@@ -15,19 +14,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#define PROGRESS_NS 100000000ll
 
 struct making {
     struct thumbs *thumbs;
     const uint64_t *rows; /* rows to decode */
-    uint64_t total;
-    int64_t shown;
+    atomic_int status;    /* enum status: of the spool */
     pthread_mutex_t lock; /* guards the spool and the following */
-    enum status status;
     struct error err;
 };
 
@@ -61,9 +56,11 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
                      const struct image_info *info)
 {
     struct making *making = context;
+    if (making->status != STATUS_OK)
+        return false;
     struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size);
     uint32_t length = 0;
-    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.stop);
+    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.watch.stop);
     uint8_t *jpeg = good ? thumbnail_finish(maker, &length) : NULL;
     if (jpeg) {
         pthread_mutex_lock(&making->lock);
@@ -76,31 +73,15 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
     return good;
 }
 
-static enum status show(void *context, uint64_t done, struct error *err)
-{
-    struct making *making = context;
-    const struct thumbs_config *config = &making->thumbs->config;
-    const int64_t now = clock_now();
-    if (making->status != STATUS_OK) {
-        *err = making->err;
-        return making->status;
-    }
-    if (!config->progress || (done < making->total && now - making->shown < PROGRESS_NS))
-        return STATUS_OK;
-    making->shown = now;
-    config->progress(config->progress_context, "thumbnails", done, making->total);
-    return STATUS_OK;
-}
-
 static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct error *err)
 {
-    struct making making = {.thumbs = thumbs, .total = missing, .err = ERROR_INIT};
+    struct making making = {.thumbs = thumbs, .err = ERROR_INIT};
     const struct reopen_config config = {.result = thumbs->config.result,
                                          .workers = thumbs->workers,
                                          .memory = thumbs->config.memory,
-                                         .stop = thumbs->config.stop};
+                                         .watch = thumbs->config.watch};
     const struct decode_again_use use = {
-        .side = thumbs->size, .picture = make_one, .progress = show, .context = &making};
+        .side = thumbs->size, .picture = make_one, .context = &making, .phase = "thumbnails"};
     struct decode_again *again = NULL;
     uint64_t *rows = malloc(missing * sizeof *rows), count = 0;
     if (!rows)
@@ -113,6 +94,10 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
     enum status status = decode_again_open(&again, &config, err);
     if (status == STATUS_OK)
         status = decode_again_rows(again, rows, count, &use, err);
+    if (status == STATUS_OK && making.status != STATUS_OK) {
+        status = (enum status)making.status;
+        *err = making.err;
+    }
     decode_again_close(&again);
     pthread_mutex_destroy(&making.lock);
     free(rows);
@@ -130,7 +115,7 @@ static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct 
         if (status == STATUS_OK && length > 0)
             status = put(thumbs, row, jpeg, (uint32_t)length, err);
         if (status == STATUS_OK && row % 1024 == 0)
-            status = stop_check(thumbs->config.stop, "thumbnails were read", err);
+            status = watch_check(&thumbs->config.watch, "thumbnails were read", err);
         if (status != STATUS_OK)
             return status;
         *missing += length == 0;

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/held.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "base/workers.h"
 #include "result/result.h"
 #include <stdbool.h>
@@ -25,10 +25,7 @@ struct thumbs_config {
     unsigned threads;      /* at least 1 */
     uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
     const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
-    struct stop *stop;     /* may be NULL */
-    /* May be NULL. Called on the calling thread while pictures are decoded, ten times a second. */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch;
 };
 
 struct thumbs {
@@ -78,9 +75,7 @@ struct sheets_config {
     enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
                          struct error *err);
     void *context;
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    /* in sheets; or NULL */
-    void *progress_context;
+    struct watch watch;
 };
 
 /* Makes sheets of the given rows on the configured threads: ceil(count / (columns * rows)) of them.

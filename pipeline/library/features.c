@@ -152,7 +152,7 @@ static void configure(struct describing *out, const struct library *library)
     config->memory_streams =
         given ? given : bounds_default(MEMORY, machine->threads, true, memory_available());
     config->device_memory = machine->device_memory;
-    config->stop = machine->stop;
+    config->stop = machine->watch.stop;
     config->progress = show;
     config->progress_context = machine->progress.context;
     out->devices = machine->found;

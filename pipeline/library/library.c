@@ -215,8 +215,8 @@ static enum status open_library(struct library **out, const struct clpipe_option
                   : memory        ? memory / 2
                                   : (uint64_t)1 << 30,
         .device_memory = options->device_memory,
-        .stop = &library->stop,
-        .progress = {.iteration = tell_iteration, .phase = library_phase, .context = library},
+        .watch = {&library->stop, library_phase, library},
+        .progress = {.iteration = tell_iteration, .context = library},
     };
     struct ocl_selection *found = &library->machine.found;
     found->devices = &library->devices;

@@ -165,7 +165,7 @@ static bool label_few(int32_t *labels, float *distances, const struct library *l
     if (held_check(&held, "rows", err) == STATUS_OK &&
         matrix_read(rows, 0, rows->rows, copy, err) == STATUS_OK &&
         label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
-                   metric_names[metric], library->machine.threads, library->machine.stop,
+                   metric_names[metric], library->machine.threads, library->machine.watch.stop,
                    err) == STATUS_OK)
         while (valid < rows->rows && labels[valid] >= 0)
             valid++;

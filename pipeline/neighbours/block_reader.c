@@ -34,7 +34,7 @@ enum status block_reader_read(struct block_reader *reader, uint64_t first, uint3
     enum status status = STATUS_OK;
     for (uint32_t done = 0; done < count && status == STATUS_OK;
          done += min_u32(step, count - done)) {
-        status = stop_check(reader->config->stop, "reading rows", err);
+        status = watch_check(&reader->config->watch, "reading rows", err);
         if (status == STATUS_OK)
             status = transform_read(&reader->transform, reader->source, reader->workers,
                                     rows + (size_t)done * reader->stride, first + done,

@@ -32,7 +32,7 @@ enum status comparable_open(struct comparable *out, const struct matrix_source *
         status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
     for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
         const uint64_t count = min_u64(step, all->rows - first);
-        status = stop_check(config->stop, "reading rows", err);
+        status = watch_check(&config->watch, "reading rows", err);
         if (status == STATUS_OK)
             status = matrix_read(all, first, count, rows, err);
         for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
@@ -62,7 +62,7 @@ enum status comparable_fit(struct projection *out, const struct matrix_source *a
                            const struct pca_config *config, struct error *err)
 {
     const struct neighbours_config comparing = {.metric = (enum cluster_metric)config->space,
-                                                .stop = config->stop};
+                                                .watch = {.stop = config->stop}};
     struct comparable comparable;
     enum status status = comparable_open(&comparable, all, &comparing, err);
     if (status == STATUS_OK && comparable.source.rows > 1)

@@ -9,7 +9,6 @@
 #include "neighbours/scan.h"
 #include "ocl/lane.h"
 #include "search.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,9 +212,7 @@ static enum status block_load(struct search *search, struct block *block, uint64
             ocl_flush(search->lane.compute, err) != STATUS_OK)
             return err->status;
         done += now;
-        if (config->phase)
-            config->phase(config->progress_context, "rows read", first + done,
-                          search->reader->source->rows);
+        watch_show(&config->watch, "rows read", first + done, search->reader->source->rows);
     }
     const cl_uint spans = block->padded / SEARCH_SPAN;
     if (ocl_args(search->kernel[KERNEL_BOUND], err, OCL_ARG(block->facts), OCL_ARG(block->spans),
@@ -228,9 +225,7 @@ static void tell(const struct search *search, uint64_t rows_done)
 {
     const struct neighbours_config *config = search->reader->config;
     const uint64_t rows = search->reader->source->rows;
-    if (config->phase)
-        config->phase(config->progress_context, "rows compared", rows_done * rows / 1000000,
-                      rows * rows / 1000000);
+    watch_show(&config->watch, "rows compared", rows_done * rows / 1000000, rows * rows / 1000000);
 }
 
 /* --- searching --------------------------------------------------------------------------------- */
@@ -682,7 +677,7 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
     /* Room for n, and for as many in doubt. */
     search.capacity = min_u32(max_u32(search.capacity, 2 * config->n), SEARCH_LIST_MOST);
     enum status status = lane_open(&search.lane, config->devices.contexts[0], reader->workers,
-                                   config->stop, NULL, err);
+                                   config->watch.stop, NULL, err);
     if (status == STATUS_OK)
         status = open_kernels(&search, err);
     if (status == STATUS_OK)

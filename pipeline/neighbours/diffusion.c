@@ -91,8 +91,8 @@ static enum status over_rows(struct job *job, void (*part)(void *context, uint64
         if (status == STATUS_OK)
             workers_run(job->reader->workers, part, job,
                         (job->block_rows + PART_ROWS - 1) / PART_ROWS);
-        if (status == STATUS_OK && config->phase)
-            config->phase(config->progress_context, "rows read", first + job->block_rows, job->all);
+        if (status == STATUS_OK)
+            watch_show(&config->watch, "rows read", first + job->block_rows, job->all);
     }
     return status;
 }
@@ -200,17 +200,16 @@ static enum status rank_group(struct job *job, struct error *err)
     if (status == STATUS_OK)
         status = over_rows(job, compare_part, err);
     for (uint32_t from = 0; from < parts && status == STATUS_OK; from += step) {
-        status = stop_check(config->stop, "ranking rows", err);
+        status = watch_check(&config->watch, "ranking rows", err);
         if (status != STATUS_OK)
             break;
         job->from_part = from;
         workers_run(job->reader->workers, diffuse_part, job, min_u32(step, parts - from));
         if (atomic_load(&job->no_memory))
             status = error_memory(err, job->all * 2 * AFFINITY_LANES * sizeof(double), "scores");
-        if (config->phase)
-            config->phase(config->progress_context, "queries ranked",
-                          job->first + min_u32((from + step) * AFFINITY_LANES, job->count),
-                          job->queries->count);
+        watch_show(&config->watch, "queries ranked",
+                   job->first + min_u32((from + step) * AFFINITY_LANES, job->count),
+                   job->queries->count);
     }
     return status;
 }

@@ -8,7 +8,6 @@
 #include "neighbours/forces.h"
 #include "base/held.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

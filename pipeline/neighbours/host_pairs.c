@@ -285,7 +285,7 @@ static enum status compare(struct pairs *pairs, struct block *a, struct block *b
     pairs->lanes = b;
     rows = min_u32(most, rows);
     for (uint32_t from = 0;; from += rows, rows = min_u32(most, rows * 2)) {
-        if (stop_check(config->stop, "comparing rows", err) != STATUS_OK)
+        if (watch_check(&config->watch, "comparing rows", err) != STATUS_OK)
             return err->status;
         update(pairs, a);
         if (a != b)
@@ -297,9 +297,8 @@ static enum status compare(struct pairs *pairs, struct block *a, struct block *b
         pairs->slices = parts < wanted ? (wanted + parts - 1) / parts : 1;
         workers_run(pairs->reader->workers, compare_part, pairs, (uint64_t)parts * pairs->slices);
         *done += (uint64_t)(pairs->to - from) * (a == b ? b->rows - from : b->rows);
-        if (config->phase)
-            config->phase(config->progress_context, "rows compared",
-                          min_u64(*done, total) / 1000000, total / 1000000);
+        watch_show(&config->watch, "rows compared", min_u64(*done, total) / 1000000,
+                   total / 1000000);
         if (a->rows - from <= rows)
             break;
     }

@@ -10,7 +10,7 @@
 #define CLPIPE_NEIGHBOURS_LAYOUT_H
 
 #include "base/error.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "kmeans/cluster_types.h"
 #include "matrix/matrix.h"
 #include "neighbours/edges.h"
@@ -27,11 +27,8 @@ struct layout_graph {
 };
 
 struct layout_config {
-    unsigned threads;  /* at least 1 */
-    struct stop *stop; /* may be NULL */
-    /* May be NULL; called on the calling thread after each iteration. */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
+    unsigned threads; /* at least 1 */
+    struct watch watch;
 };
 
 /* The first two principal components of all rows in the metric's space (see kmeans/transform.h): x

@@ -132,7 +132,7 @@ static enum status descend(struct descent *descent, const struct layout_config *
 {
     const uint32_t iterations = EARLY_ITERATIONS + LATER_ITERATIONS;
     for (uint32_t iteration = 0; iteration < iterations; iteration++) {
-        enum status status = stop_check(config->stop, "the map was made", err);
+        enum status status = watch_check(&config->watch, "the map was made", err);
         if (status != STATUS_OK)
             return status;
         descent->exaggeration = iteration < EARLY_ITERATIONS ? EXAGGERATION : 1;
@@ -146,8 +146,7 @@ static enum status descend(struct descent *descent, const struct layout_config *
         float *xy = descent->xy;
         descent->xy = descent->next;
         descent->next = xy;
-        if (config->progress)
-            config->progress(config->progress_context, "map", iteration + 1, iterations);
+        watch_show(&config->watch, "map", iteration + 1, iterations);
     }
     return STATUS_OK;
 }

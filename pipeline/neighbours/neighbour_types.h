@@ -2,6 +2,7 @@
 #ifndef CLPIPE_NEIGHBOURS_NEIGHBOUR_TYPES_H
 #define CLPIPE_NEIGHBOURS_NEIGHBOUR_TYPES_H
 
+#include "base/watch.h"
 #include "kmeans/cluster_types.h"
 #include "matrix/matrix.h"
 
@@ -19,11 +20,7 @@ struct neighbours_config {
     /* GPU contexts are used for the neighbours of all rows; CPU contexts, or NULL and 0, select the
      * host's threads. */
     struct cluster_devices devices;
-    struct stop *stop; /* may be NULL */
-    /* As in struct cluster_config; may be NULL. The phases are "rows read" and "rows compared", the
-     * latter in millions of pairs. */
-    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch;
     const struct neighbours_choice *choice; /* NULL; tests: neighbours/choice.h */
 };
 

@@ -35,7 +35,7 @@ static enum status project(float *xy, const struct matrix_source *matrix,
         rows ? STATUS_OK : error_memory(err, (size_t)step * dimension * sizeof *rows, "rows");
     for (uint64_t first = 0; first < matrix->rows && status == STATUS_OK; first += step) {
         const uint64_t count = min_u64(step, matrix->rows - first);
-        status = stop_check(config->stop, "the map was made", err);
+        status = watch_check(&config->watch, "the map was made", err);
         if (status == STATUS_OK)
             status = matrix_read(matrix, first, count, rows, err);
         for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -59,7 +59,7 @@ enum status layout_principal(float *xy, const struct matrix_source *matrix,
                                    .components = 2,
                                    .optional = true,
                                    .threads = config->threads,
-                                   .stop = config->stop};
+                                   .stop = config->watch.stop};
     enum status status = comparable_fit(&projection, matrix, &pca, err);
     if (status == STATUS_OK)
         status = project(xy, matrix, &projection, metric, config, err);

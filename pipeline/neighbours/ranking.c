@@ -309,15 +309,15 @@ static enum status run_parts(struct ranker *ranker, void (*part)(void *context, 
     const struct neighbours_config *config = ranker->reader->config;
     const uint32_t step = workers_count(ranker->reader->workers) * PARTS_THREAD;
     for (uint32_t from = 0; from < ranker->part_count; from += step) {
-        if (stop_check(config->stop, "comparing rows", err) != STATUS_OK)
+        if (watch_check(&config->watch, "comparing rows", err) != STATUS_OK)
             return err->status;
         const uint32_t count = min_u32(step, ranker->part_count - from);
         ranker->from_part = from;
         workers_run(ranker->reader->workers, part, ranker, count);
         ranker->done += (uint64_t)rows * count * PART_QUERIES;
-        if (rows > 0 && config->phase)
-            config->phase(config->progress_context, "rows compared",
-                          min_u64(ranker->done, ranker->total) / 1000000, ranker->total / 1000000);
+        if (rows > 0)
+            watch_show(&config->watch, "rows compared",
+                       min_u64(ranker->done, ranker->total) / 1000000, ranker->total / 1000000);
     }
     return atomic_load(&ranker->no_memory)
                ? error_memory(err, ranker->query_count * sizeof(struct nearest), "rankings")

@@ -3,7 +3,6 @@
 #include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
-#include <stdlib.h>
 
 /* Queries per part. */
 #define QUERIES_PART 4
@@ -73,8 +72,8 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
         if (status == STATUS_OK)
             workers_run(reader->workers, scan_part, &scan, (uint64_t)parts * scan.slices);
         *compared += (uint64_t)scan.block * count;
-        if (config->phase && status == STATUS_OK)
-            config->phase(config->progress_context, "rows read", first + scan.block, total);
+        if (status == STATUS_OK)
+            watch_show(&config->watch, "rows read", first + scan.block, total);
     }
     if (status == STATUS_OK && own_lists) {
         nearest_init(lists, (size_t)count * config->n);

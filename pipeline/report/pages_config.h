@@ -3,7 +3,7 @@
 #define CLPIPE_REPORT_PAGES_CONFIG_H
 
 #include "base/error.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,10 +23,7 @@ struct pages_config {
     void (*find_contexts)(void *context, struct ocl_context *const **contexts, uint32_t *count);
     void *find_contexts_context;
     uint64_t device_memory; /* bytes; 0: all of the devices' memory */
-    struct stop *stop;      /* may be NULL */
-    /* May be NULL; from the calling thread. `phase` is static. */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch;
 };
 
 struct pages_counts {

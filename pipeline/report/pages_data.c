@@ -9,7 +9,6 @@
 #include "report/pages_script.h"
 #include "result/locate.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +65,7 @@ static enum status write_sheet(void *context, uint32_t sheet, const uint8_t *dat
 {
     struct pages *pages = context;
     char name[32];
-    enum status status = stop_check(pages->config->stop, "writing thumbnails", err);
+    enum status status = watch_check(&pages->config->watch, "writing thumbnails", err);
     if (status != STATUS_OK)
         return status;
     snprintf(name, sizeof name, "sheets/%05u.jpg", sheet);
@@ -112,8 +111,7 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
                                          .first = first,
                                          .write = write_sheet,
                                          .context = pages,
-                                         .progress = pages->config->progress,
-                                         .progress_context = pages->config->progress_context};
+                                         .watch = pages->config->watch};
     *sheets = (uint32_t)((count + cells - 1) / cells);
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
@@ -126,9 +124,7 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
                                          .threads = pages->config->threads,
                                          .memory = pages->config->memory,
                                          .directory = output_directory_temporary(pages->directory),
-                                         .stop = pages->config->stop,
-                                         .progress = pages->config->progress,
-                                         .progress_context = pages->config->progress_context};
+                                         .watch = pages->config->watch};
     enum status status = thumbs_open(&pages->thumbs, &config, err);
     if (status != STATUS_OK)
         return status;
@@ -292,7 +288,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         const uint64_t end = min_u64(n, first + PAGES_CHUNK);
         struct json json;
-        enum status status = stop_check(pages->config->stop, "writing the report", err);
+        enum status status = watch_check(&pages->config->watch, "writing the report", err);
         if (status != STATUS_OK)
             return status;
         open_chunk(&json);

@@ -43,9 +43,7 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     const struct duplicates_config search = {.near = near ? DUPLICATES_BLIND : 0,
                                              .threads = config->threads,
                                              .memory = config->memory,
-                                             .stop = config->stop,
-                                             .progress = config->progress,
-                                             .progress_context = config->progress_context};
+                                             .watch = config->watch};
     struct duplicates found = {0};
     struct error why = ERROR_INIT;
     struct json json;

@@ -14,7 +14,6 @@
 #include "result/feature_matrix.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Neighbours shown. */
@@ -60,7 +59,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
         return status;
     const struct matrix_source rows = similar->matrix;
     status = ranked_open(&similar->matrix, &rows, pages->result, &about, pages->config->threads,
-                         pages->config->stop, err);
+                         pages->config->watch.stop, err);
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
@@ -103,9 +102,7 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
                                        .threads = config->threads,
                                        .memory = config->memory,
                                        .device_memory = config->device_memory,
-                                       .stop = config->stop,
-                                       .phase = config->progress,
-                                       .progress_context = config->progress_context};
+                                       .watch = config->watch};
     const uint64_t rows = similar->matrix.rows;
     const uint32_t dimension = similar->matrix.dimension;
     struct comparable comparable;
@@ -189,9 +186,7 @@ static enum status make_map(const struct similar *similar, struct error *err)
     struct pages *pages = similar->pages;
     const size_t n = (size_t)pages->album.count;
     const struct layout_config config = {.threads = pages->config->threads,
-                                         .stop = pages->config->stop,
-                                         .progress = pages->config->progress,
-                                         .progress_context = pages->config->progress_context};
+                                         .watch = pages->config->watch};
     const struct layout_graph graph = {
         .rows = n, .neighbours = similar->found.n, .neighbour = similar->found.rows};
     struct held held = {0};

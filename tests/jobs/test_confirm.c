@@ -28,13 +28,12 @@ static void count_shown(void *context, const char *phase, uint64_t done, uint64_
 }
 
 /* Row r has picture r; pictures of rows divisible by 251 are gone. */
-enum status
-redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows, uint64_t count,
-              struct alignment_plane *const *planes, uint64_t (*digests)[2],
-              void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total),
-              void *progress_context, struct error *err)
+enum status redecode_read(struct decode_again *again, const struct watch *watch,
+                          const uint64_t *rows, uint64_t count,
+                          struct alignment_plane *const *planes, uint64_t (*digests)[2],
+                          struct error *err)
 {
-    (void)again, (void)stop, (void)digests, (void)progress, (void)progress_context, (void)err;
+    (void)again, (void)watch, (void)digests, (void)err;
     for (uint64_t i = 0; i < count; i++) {
         const uint32_t picture = (uint32_t)rows[i];
         planes[i]->width = picture % 251 != 0;
@@ -129,7 +128,7 @@ static uint64_t check(uint32_t slots, unsigned threads)
                                     .rank = rank,
                                     .row = row,
                                     .classes = CLASSES,
-                                    .progress = count_shown,
+                                    .watch = {.show = count_shown},
                                     .memory = slots * sizeof(struct alignment_plane)};
     for (uint32_t p = 0; p < pair_count; p++) {
         const uint32_t a = row[pair[p].a], b = row[pair[p].b];

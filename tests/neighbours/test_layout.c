@@ -107,7 +107,7 @@ static void test_neighbours_stay_neighbours(void **state)
     uint64_t calls = 0;
     for (unsigned i = 0; i < 2; i++) {
         const struct layout_config config = {
-            .threads = i ? 3 : 1, .progress = i ? NULL : count_calls, .progress_context = &calls};
+            .threads = i ? 3 : 1, .watch = {.show = i ? NULL : count_calls, .context = &calls}};
         assert_int_equal(layout_principal(initial[i], &matrix, METRIC_EUCLIDEAN, &config, NULL),
                          STATUS_OK);
         assert_int_equal(layout_map(xy[i], &graph, initial[i], &config, NULL), STATUS_OK);
@@ -245,7 +245,7 @@ static void test_stops(void **state)
     (void)state;
     struct stop stop = {0};
     struct error err = ERROR_INIT;
-    const struct layout_config config = {.threads = 1, .stop = &stop};
+    const struct layout_config config = {.threads = 1, .watch = {.stop = &stop}};
     const int64_t pair[2] = {1, 0};
     float xy[4];
     const struct layout_graph graph = {.rows = 2, .neighbours = 1, .neighbour = pair};

@@ -105,7 +105,7 @@ static void refusals(void **unused)
     assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_USAGE);
     struct stop stop = {0};
     config.n = 2;
-    config.stop = &stop;
+    config.watch.stop = &stop;
     stop_request(&stop, STOP_SIGNAL);
     assert_int_equal(neighbours_find(&got, &source, NULL, &config, &err), STATUS_INTERRUPTED);
     free(matrix.values);
