@@ -51,9 +51,7 @@ static const char appeared[] = "a file with this name has appeared since the run
 static enum status explain(struct error *err, int errno_value, const char *call, const char *path,
                            const char *why)
 {
-    char shown[256];
-    enum status status = error_set(err, STATUS_FAILED, "cannot write %s: %s",
-                                   path_for_message(shown, sizeof shown, path), why);
+    enum status status = error_set(err, STATUS_FAILED, "cannot write %s: %s", PATH_TEXT(path), why);
     if (err) {
         err->native = errno_value;
         snprintf(err->name, sizeof err->name, "%s", errno_value ? errno_name(errno_value) : "");
@@ -65,7 +63,6 @@ static enum status explain(struct error *err, int errno_value, const char *call,
 static enum status explain_errno(struct error *err, int errno_value, const char *call,
                                  const char *path)
 {
-    char shown[256];
     switch (errno_value) {
     case ENOSPC:
         return explain(err, errno_value, call, path,
@@ -89,7 +86,7 @@ static enum status explain_errno(struct error *err, int errno_value, const char 
                        "the limit or name a file elsewhere");
     default:
         return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s",
-                           path_for_message(shown, sizeof shown, path));
+                           PATH_TEXT(path));
     }
 }
 
@@ -142,8 +139,8 @@ static enum status open_directory(struct output *output, const char *path, struc
         /* A directory may be writable but not readable. */
         output->directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int failed = output->directory < 0 ? errno : 0;
-    char shown[256], why[512];
-    path_for_message(shown, sizeof shown, name);
+    char why[512];
+    const char *shown = PATH_TEXT(name);
     free(name);
     switch (failed) {
     case 0:
@@ -585,7 +582,6 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
 
 enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err)
 {
-    char shown[256];
     *data = NULL;
     *size = 0;
     for (size_t room = 0;;) {
@@ -599,7 +595,7 @@ enum status read_to_end(char **data, size_t *size, int fd, const char *name, str
         const ssize_t n = read(fd, *data + *size, room - 1 - *size);
         if (n < 0 && errno != EINTR)
             return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
-                               path_for_message(shown, sizeof shown, name));
+                               PATH_TEXT(name));
         *size += n > 0 ? (size_t)n : 0;
         (*data)[*size] = 0;
         if (n == 0)
@@ -627,7 +623,7 @@ char *read_small(size_t *size, int directory, const char *name)
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
                     struct error *err)
 {
-    char *at = data, shown[256];
+    char *at = data;
     *got = 0;
     while (*got < size) {
         const ssize_t n = pread(fd, at + *got, size - *got, (off_t)(offset + *got));
@@ -635,7 +631,7 @@ enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *go
             break;
         if (n < 0 && errno != EINTR)
             return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s",
-                               path_for_message(shown, sizeof shown, path));
+                               PATH_TEXT(path));
         if (n > 0)
             *got += (size_t)n;
     }

@@ -30,8 +30,7 @@ struct output_directory {
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
 {
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     switch (errno_value) {
     case ENOENT:
         return error_errno(err, STATUS_FAILED, errno_value, call,
@@ -104,10 +103,10 @@ static bool is_one_of(const char *name, output_names names)
 static enum status check_final(const char *final, output_names names, bool *exists,
                                struct error *err)
 {
-    char shown[256], other[256] = "";
+    char other[256] = "";
     struct stat st;
     *exists = lstat(final, &st) == 0;
-    path_for_message(shown, sizeof shown, final);
+    const char *shown = PATH_TEXT(final);
     if (!*exists)
         return STATUS_OK; /* mkdir reports other errors */
     if (!S_ISDIR(st.st_mode))

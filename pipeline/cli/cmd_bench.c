@@ -1,4 +1,5 @@
 /* cmd_bench.c: clpipe bench: speed of histogram kernels, compared with that of memory. */
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"
@@ -43,8 +44,7 @@ static enum status parse_names(unsigned *mask, const char *text, const char *opt
     for (unsigned i = 0; name_of(i); i++) {
         if (strcmp(text, "all") == 0 || strcmp(text, name_of(i)) == 0)
             found |= 1u << i;
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, ", %s", name_of(i));
+        text_add_name(names, sizeof names, name_of(i));
     }
     if (!found)
         return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, text,

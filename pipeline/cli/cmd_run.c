@@ -1,6 +1,7 @@
 /* cmd_run.c: clpipe run: ingest, clustering, and advice on what to do next. */
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -28,21 +29,14 @@ struct run_options {
 
 #define OWN struct run_options
 
-static const char *names_of(char *text, size_t size, const struct feature_set *features)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < features->count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-                                 features->feature[i].name);
-    return text;
-}
-
 /* Reports a feature that run does not compute before hours of work. */
 static enum status check_cluster_feature(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
     const struct run_options *own = (const struct run_options *)options;
-    char names[256];
+    char names[256] = "";
+    for (unsigned i = 0; i < plan->features.count; i++)
+        text_add_name(names, sizeof names, plan->features.feature[i].name);
     /* Several features may be joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
     for (const char *at = own->feature; at && *at;) {
         const size_t length = strcspn(at, ":+");
@@ -53,7 +47,7 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
         if (!found)
             return misuse(err, options->command,
                           "--cluster-feature %.*s: this run computes only %s", (int)length, at,
-                          names_of(names, sizeof names, &plan->features));
+                          names);
         at += strcspn(at, "+");
         at += *at == '+';
     }

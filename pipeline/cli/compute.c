@@ -3,6 +3,7 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "cli/call.h"
 #include "ranks/processes.h"
 #include <stdio.h>
@@ -107,11 +108,8 @@ enum status compute_variant(enum histogram_variant *out, const char *option, con
     char names[256] = "";
     if (histogram_variant_parse(out, name))
         return STATUS_OK;
-    for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", v ? ", " : "",
-                 histogram_variant_name((enum histogram_variant)v));
-    }
+    for (int v = 0; v < HISTOGRAM_VARIANTS; v++)
+        text_add_name(names, sizeof names, histogram_variant_name((enum histogram_variant)v));
     return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, name,
                   names);
 }

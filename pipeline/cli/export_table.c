@@ -5,6 +5,7 @@
 #include "cli/export_table.h"
 #include "base/decimal.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/workers.h"
 #include "cli/call.h"
 #include "cli/signals.h"
@@ -807,11 +808,8 @@ static enum status write_selection(struct export *export, struct error *err)
     const struct selection_about *about = name ? selections_find(&selections, name)
                                           : selections.count == 1 ? selections.about
                                                                   : NULL;
-    for (unsigned i = 0; i < selections.count; i++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                 selections.about[i].name);
-    }
+    for (unsigned i = 0; i < selections.count; i++)
+        text_add_name(names, sizeof names, selections.about[i].name);
     const char *shown = PATH_TEXT(export->result->path);
     if (status == STATUS_OK && about)
         status = write_chosen(export, about, err);

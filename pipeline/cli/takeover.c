@@ -2,6 +2,7 @@
 #include "cli/takeover.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/stored_options.h"
 #include "device/blur_step.h"
 #include "features/kind.h"
@@ -452,9 +453,8 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
             return status;
         all->feature[all->count - 1].codebook = asked.codebook;
         if (t->file && !ingest->add) {
-            const size_t used = strlen(missing);
             lacking = find_feature(all, asked.name);
-            snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", asked.name);
+            text_add_name(missing, sizeof missing, asked.name);
         }
     }
     if (count == 0)

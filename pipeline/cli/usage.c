@@ -2,6 +2,7 @@
 #include "cli/usage.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/sink.h"
 #include "version_generated.h"
 #include <stdio.h>
@@ -244,11 +245,9 @@ enum status usage_program(struct error *err)
 
 void usage_short(void)
 {
-    char names[400];
-    size_t used = 0;
+    char names[400] = "";
     for (unsigned i = 0; commands[i]; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                                 commands[i]->name);
+        text_add_name(names, sizeof names, commands[i]->name);
     log_message(LOG_ERROR, "no command given");
     log_message(
         LOG_INFO,

@@ -577,15 +577,14 @@ static bool begin_again(struct decoder *decoder, struct picture *picture)
     struct failure *failure = &picture->record.failure;
     const int number = shortage_of(decoder, picture);
     struct error err = ERROR_INIT;
-    char shown[256];
     if (number == 0)
         return true;
     if (process_wait_for(&picture->short_since, number, "what decoding needs")) {
         picture_begin_again(picture);
         return true;
     }
-    error_set(&err, STATUS_FAILED, "%s: %s%s", path_for_message(shown, sizeof shown, picture->path),
-              failure->message, process_limits());
+    error_set(&err, STATUS_FAILED, "%s: %s%s", PATH_TEXT(picture->path), failure->message,
+              process_limits());
     error_remedy(&err, number == ENOMEM ? REMEDY_LESS_MEMORY : REMEDY_NONE);
     ingest_job_fail(job, &err);
     return false;

@@ -267,7 +267,6 @@ static void take_candidates(struct learning *learning)
     struct decode_options options = config->decode;
     struct error err = ERROR_INIT;
     struct decode *decode = NULL;
-    char shown[256];
     options.stop = learning->job->stop;
     bool going = (config->isolate ? decode_open_isolated(&decode, config->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
@@ -283,8 +282,7 @@ static void take_candidates(struct learning *learning)
             open ? decode_image(&learning->taken[i], learning, decode, candidate, &blob, &failure)
                  : !is_shortage(&failure);
         if (!going && !open)
-            error_set(&err, STATUS_FAILED, "%s: %s",
-                      path_for_message(shown, sizeof shown, candidate->path), failure.message);
+            error_set(&err, STATUS_FAILED, "%s: %s", PATH_TEXT(candidate->path), failure.message);
         else if (!going)
             error_memory(&err, candidate->bytes, "an image of the sample");
         blob_close(&blob);

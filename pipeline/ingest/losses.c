@@ -40,13 +40,12 @@ char *losses_text(char *text, size_t size, const uint64_t removed[LOSSES])
         "gone or not mounted",        "no longer included",           "no longer listed",
         "no longer in their archive", "no longer readable as images", "passed over",
         "in sources that are dropped"};
-    char count[32];
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < LOSSES; i++)
         if (removed[i] > 0 && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "",
-                                     format_count(count, sizeof count, removed[i]), what[i]);
+                                     COUNT_TEXT(removed[i]), what[i]);
     return text;
 }
 
@@ -86,11 +85,9 @@ static enum status find_reason(enum loss *out, struct judging *j, const struct r
 
 static void end_directory(struct judging *j)
 {
-    char shown[160], source[80];
     if (j->directory && j->kept == 0 && j->lost > 0 && !j->whole[0])
-        snprintf(j->whole, sizeof j->whole, "%s in %s",
-                 path_for_message(shown, sizeof shown, j->directory),
-                 path_for_message(source, sizeof source, j->old->sources[j->source]));
+        snprintf(j->whole, sizeof j->whole, "%s in %s", PATH_TEXT_IN(160, j->directory),
+                 PATH_TEXT_IN(80, j->old->sources[j->source]));
     free(j->directory);
     j->directory = NULL;
     j->kept = j->lost = 0;
@@ -130,11 +127,9 @@ static enum status judge_row(struct judging *j, uint64_t removed[LOSSES], uint64
 static enum status refuse(const struct judging *j, const uint64_t removed[LOSSES], uint64_t rows,
                           uint64_t gone, struct error *err)
 {
-    char shown[256], text[400], count[32], all[48];
+    char text[400];
     error_set(err, STATUS_USAGE, "%s of %s of %s would be removed%s%s: %s; nothing is changed",
-              format_count(count, sizeof count, gone),
-              format_number_of(all, sizeof all, rows, "image"),
-              path_for_message(shown, sizeof shown, j->config->store.output),
+              COUNT_TEXT(gone), NUMBER_OF(rows, "image"), PATH_TEXT(j->config->store.output),
               j->whole[0] ? ", among them all of " : "", j->whole,
               losses_text(text, sizeof text, removed));
     return error_remedy(err, REMEDY_ALLOW_REMOVAL);

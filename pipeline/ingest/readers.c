@@ -159,7 +159,6 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
 {
     const struct store_record *record = &picture->record;
     uint64_t count = 0;
-    char shown[256];
     if (store_updates(readers->store))
         return STATUS_OK;
     if (store_count_at(&count, readers->store, record->source,
@@ -169,8 +168,7 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
                       : error_set(err, STATUS_FAILED,
                                   "%s: %s; the file has images of it, which a feature can be added "
                                   "to only once they can be read",
-                                  path_for_message(shown, sizeof shown, picture->path),
-                                  record->failure.message);
+                                  PATH_TEXT(picture->path), record->failure.message);
 }
 
 /* Stores the walk's next item in readers->next, if there is one. With the walk's lock. */

@@ -85,10 +85,8 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
     if (!recorder->job->config->strict || reason == REASON_NONE || reason == REASON_NOT_AN_IMAGE)
         return;
     if (stop_requested(stop) == STOP_NONE) {
-        char path[256];
-        log_message(LOG_ERROR, "%s: %s: %s; stopping at the first failure",
-                    path_for_message(path, sizeof path, record->path), reason_name(reason),
-                    record->failure.message);
+        log_message(LOG_ERROR, "%s: %s: %s; stopping at the first failure", PATH_TEXT(record->path),
+                    reason_name(reason), record->failure.message);
     }
     stop_request(stop, STOP_STRICT);
 }

@@ -105,12 +105,10 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (*slot_rows > data->tile_rows)
         *slot_rows = data->tile_rows;
     if (row > allocation / data->tile_rows) {
-        char text[32];
         return error_set(err, STATUS_FAILED,
                          "rows of %u values are too long for %s: %u of them must fit in one "
                          "allocation of at most %s",
-                         data->dimension, device->name, data->tile_rows,
-                         format_bytes(text, sizeof text, allocation));
+                         data->dimension, device->name, data->tile_rows, BYTES_TEXT(allocation));
     }
     uint64_t tiles = (data->share.rows + data->tile_rows - 1) / data->tile_rows;
     if (tiles > UINT32_MAX)

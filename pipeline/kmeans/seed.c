@@ -21,10 +21,8 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
 
 enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
-    char rows[40];
     error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
-              distinct == 1 ? "is" : "are",
-              format_number_of(rows, sizeof rows, distinct, "different row"));
+              distinct == 1 ? "is" : "are", NUMBER_OF(distinct, "different row"));
     if (err)
         err->native = (int)distinct; /* fewer than k */
     return STATUS_FAILED;

@@ -39,8 +39,7 @@ uint64_t h5_failed_calls(void)
 enum status h5_system_failed(struct error *err, int native, const char *call, const char *what,
                              const char *path)
 {
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (native == ENOSPC || native == EDQUOT || native == EFBIG) {
         error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
                   native == ENOSPC ? "the disk is full; free some space and run the command again"
@@ -98,14 +97,14 @@ static herr_t note_entry(unsigned n, const H5E_error2_t *entry, void *context)
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
 {
     struct reason reason = {.meaning = MEANINGS};
-    char shown[256], text[400];
+    char text[400];
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, note_entry, &reason);
     H5Eclear2(H5E_DEFAULT);
     /* A failed system call is described with its error number, followed by pointers and offsets. */
     const char *number = strstr(reason.innermost, "errno = ");
     if (number && reason.meaning == MEANINGS)
         return h5_system_failed(err, atoi(number + strlen("errno = ")), call, what, path);
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     unsigned long long there, base, wanted;
     if (reason.meaning < MEANINGS)
         snprintf(text, sizeof text, meanings[reason.meaning].text, (int)strlen(reason.filter),
@@ -126,7 +125,6 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
 
 enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, struct error *err)
 {
-    char shown[256];
     h5_quiet();
     *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
     if (*file > 0)
@@ -134,7 +132,6 @@ enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, 
     /* First, as any other call would clear the reason. */
     const enum status status = h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
     if (H5Fis_hdf5(path) == 0)
-        error_set(err, STATUS_FAILED, "%s is not an HDF5 file",
-                  path_for_message(shown, sizeof shown, path));
+        error_set(err, STATUS_FAILED, "%s is not an HDF5 file", PATH_TEXT(path));
     return status;
 }

@@ -119,12 +119,10 @@ bool hdf5_is_foreign(const char *path, char *example, size_t size)
 
 static enum status lacks(struct error *err, const char *path, const char *source, const char *why)
 {
-    char shown[256], shown_source[256];
     return error_set(
         err, STATUS_FAILED,
         "cannot read %s: it takes values from %s, which %s: HDF5 would give fill values",
-        path_for_message(shown, sizeof shown, path),
-        path_for_message(shown_source, sizeof shown_source, source), why);
+        PATH_TEXT(path), PATH_TEXT(source), why);
 }
 
 /* Finds the file `name`: below the prefix from the environment, next to `path`, or as named. */
@@ -237,9 +235,9 @@ static enum status check_sources(hid_t dataset, const char *path, unsigned depth
 static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool vector,
                               struct error *err)
 {
-    char shown[256], shown_name[160], text[700];
-    path_for_message(shown, sizeof shown, matrix->path);
-    path_for_message(shown_name, sizeof shown_name, name);
+    char text[700];
+    const char *shown = PATH_TEXT(matrix->path);
+    const char *shown_name = PATH_TEXT_IN(160, name);
     enum status status = open_file(&matrix->file, matrix->path, err);
     if (status != STATUS_OK)
         return status;

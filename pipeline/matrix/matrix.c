@@ -96,12 +96,11 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix)
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err)
 {
-    char shown[256];
     *values = NULL;
     const size_t count = (size_t)matrix->rows * matrix->dimension;
     if (matrix->dimension != 1 && matrix->rows != 1)
-        return error_set(err, STATUS_FAILED, "%s has %u columns; expected 1",
-                         path_for_message(shown, sizeof shown, name), matrix->dimension);
+        return error_set(err, STATUS_FAILED, "%s has %u columns; expected 1", PATH_TEXT(name),
+                         matrix->dimension);
     float *column = malloc(count * sizeof *column + 1);
     if (!column)
         return error_memory(err, count * sizeof *column, "a column of numbers");

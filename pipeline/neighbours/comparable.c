@@ -52,10 +52,9 @@ void comparable_close(struct comparable *comparable)
 void comparable_tell(const struct comparable *comparable, const char *feature)
 {
     const uint64_t left = comparable->all->rows - comparable->source.rows;
-    char images[40];
     if (left > 0)
         log_message(LOG_NOTICE, "notice: %s without values of %s that can be compared: left out",
-                    format_number_of(images, sizeof images, left, "image"), feature);
+                    NUMBER_OF(left, "image"), feature);
 }
 
 enum status comparable_fit(struct projection *out, const struct matrix_source *all,

@@ -176,13 +176,11 @@ static int private_directory(char path[PATH_BYTES], const char *own, uint64_t by
 
 static void tell_untrusted(const char *path, const char *culprit, const char *instead)
 {
-    char shown[256], why[256];
     log_message(
         LOG_NOTICE,
         "notice: the cache of compiled kernels %s is not used, since others can change %s (chmod "
         "go-w, chown); instead: %s",
-        path_for_message(shown, sizeof shown, path), path_for_message(why, sizeof why, culprit),
-        instead);
+        PATH_TEXT(path), PATH_TEXT(culprit), instead);
 }
 
 /* --- drivers --------------------------------------------------------------------------------- */

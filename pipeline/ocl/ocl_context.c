@@ -231,11 +231,9 @@ enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags fl
     if (code == CL_SUCCESS)
         return STATUS_OK;
     *out = NULL;
-    char wanted[32], limit[32];
     ocl_error(err, code, "clCreateBuffer",
-              "cannot allocate %s for %s on %s (largest allocation %s)",
-              format_bytes(wanted, sizeof wanted, bytes), what, context->device.name,
-              format_bytes(limit, sizeof limit, context->device.max_allocation));
+              "cannot allocate %s for %s on %s (largest allocation %s)", BYTES_TEXT(bytes), what,
+              context->device.name, BYTES_TEXT(context->device.max_allocation));
     return error_remedy(err, REMEDY_DEVICE_MEMORY);
 }
 

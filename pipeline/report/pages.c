@@ -69,8 +69,7 @@ static enum status choose(struct pages *pages, struct error *err)
 {
     const char *name = pages->config->name;
     struct result *result = pages->result;
-    char shown[256];
-    path_for_message(shown, sizeof shown, pages->config->file);
+    const char *shown = PATH_TEXT(pages->config->file);
     if (result_images(result) == 0)
         return error_set(err, STATUS_FAILED,
                          "%s has no images for a report to show; see clpipe info and clpipe export",

@@ -6,9 +6,9 @@
 enum status choose_feature(const struct result_feature **out, const struct result *result,
                            const char *name, struct error *err)
 {
-    char shown[256], names[512] = "";
+    char names[512] = "";
     const unsigned count = result->feature_count;
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     *out = name ? result_feature_find(result, name) : NULL;
     unsigned compared = 0;
     for (unsigned i = 0; i < count && !name; i++)
@@ -34,9 +34,9 @@ enum status choose_feature(const struct result_feature **out, const struct resul
 enum status choose_clusters(const struct result_clusters **out, const struct result *result,
                             const char *name, struct error *err)
 {
-    char shown[256], names[512] = "";
+    char names[512] = "";
     const unsigned count = result->clusters_count;
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     unsigned trees = 0;
     *out = name ? result_clusters_find(result, name) : NULL;
     for (unsigned i = 0; i < count && !name; i++) {

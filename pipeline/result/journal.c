@@ -94,7 +94,6 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
 {
     struct records *records = &journal->records;
     const char *path = workdir_path(journal->workdir);
-    char shown[256];
     enum status status = row_lists_open(&journal->lists, path, err);
     if (!status && !fresh)
         status = records_open(records, workdir_descriptor(journal->workdir), path, err);
@@ -110,7 +109,7 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
         log_message(
             LOG_NOTICE,
             "%s: %llu bytes in the middle of a log are damaged; their images are read again",
-            path_for_message(shown, sizeof shown, path), (unsigned long long)records->damaged);
+            PATH_TEXT(path), (unsigned long long)records->damaged);
     if (fresh)
         workdir_remove_logs(journal->workdir);
     journal->holds_work = records->blocks > 0;
@@ -276,9 +275,8 @@ static void *sync_log(void *context)
         struct error error = ERROR_INIT;
         enum status status = some ? workdir_check(j->workdir, &error) : STATUS_OK;
         if (!status && some && fdatasync(fd) && errno != EINVAL && errno != ENOTSUP) {
-            char shown[256];
             status = error_errno(&error, STATUS_FAILED, errno, "fdatasync", "cannot write %s",
-                                 path_for_message(shown, sizeof shown, j->records.path));
+                                 PATH_TEXT(j->records.path));
         }
         pthread_mutex_lock(&j->lock);
         if (status)

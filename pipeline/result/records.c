@@ -66,8 +66,7 @@ static uint32_t width_of(const struct records *records, unsigned column)
 static const char *shown_log(char *shown, size_t size, const struct records *records,
                              const char *name)
 {
-    char folder[256];
-    snprintf(shown, size, "%s/%s", path_for_message(folder, sizeof folder, records->path), name);
+    snprintf(shown, size, "%s/%s", PATH_TEXT(records->path), name);
     return shown;
 }
 
@@ -177,7 +176,6 @@ static int with_prefix(const struct dirent *entry)
 static enum status refuse_old(const struct records *records, struct error *err)
 {
     static const char *const old[] = {"records", "handover"};
-    char shown[256];
     struct stat st;
     for (size_t i = 0; i < sizeof old / sizeof *old; i++)
         if (fstatat(records->directory, old[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0) {
@@ -185,7 +183,7 @@ static enum status refuse_old(const struct records *records, struct error *err)
                 err, STATUS_USAGE,
                 "%s/%s was left by clpipe 0.2 or an earlier version: finish the run with that "
                 "version",
-                path_for_message(shown, sizeof shown, records->path), old[i]);
+                PATH_TEXT(records->path), old[i]);
             error_remedy(err, REMEDY_START_OVER);
             return STATUS_USAGE;
         }

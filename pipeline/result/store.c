@@ -72,9 +72,8 @@ static enum status check_parameters(struct store *store, const char *shown, stru
 static enum status check_output(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
-    char shown[256];
     struct stat st;
-    path_for_message(shown, sizeof shown, config->output);
+    const char *shown = PATH_TEXT(config->output);
     if (stat(config->output, &st) && errno == ENOENT)
         return STATUS_OK;
     struct error why = ERROR_INIT;
@@ -136,18 +135,17 @@ static enum status read_signature(char **signature, const struct store *store, s
 static enum status begin_journal(struct store *store, const uint32_t *widths, struct error *err)
 {
     const struct content *content = &store->config.content;
-    char shown[256], difference[640], *theirs;
+    char difference[640], *theirs;
     enum status status = read_signature(&theirs, store, err);
     char *mine = status ? NULL : signature_of_content(content, err);
     if (!status && !mine)
         status = STATUS_FAILED;
     if (mine && theirs &&
         parameters_difference(difference, sizeof difference, theirs, mine, "the unfinished run")) {
-        status =
-            error_set(err, STATUS_USAGE,
-                      "%s holds the unfinished work of another command: %s; finish that one "
-                      "first",
-                      path_for_message(shown, sizeof shown, workdir_path(store->work)), difference);
+        status = error_set(err, STATUS_USAGE,
+                           "%s holds the unfinished work of another command: %s; finish that one "
+                           "first",
+                           PATH_TEXT(workdir_path(store->work)), difference);
         error_remedy(err, REMEDY_REPLACE_FILE);
     }
     /* Learned codebooks must exist before the log marks the run as begun. */
@@ -461,10 +459,9 @@ static enum status label_new(void *context, int32_t *labels, float *distances, c
 static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
 {
     const struct foreign_copied *copied = &report->foreign;
-    char shown[256], objects[48], attributes[48], lost[48];
-    path_for_message(shown, sizeof shown, store->config.output);
-    format_number_of(objects, sizeof objects, copied->objects, "object");
-    format_number_of(attributes, sizeof attributes, copied->attributes, "attribute");
+    const char *shown = PATH_TEXT(store->config.output);
+    const char *objects = NUMBER_OF(copied->objects, "object");
+    const char *attributes = NUMBER_OF(copied->attributes, "attribute");
     if (moved && copied->objects + copied->attributes > 0)
         log_message(LOG_NOTICE,
                     "notice: data of other programs in %s is kept unchanged (%s, %s); rows have "
@@ -472,7 +469,7 @@ static void tell_foreign(const struct store *store, const struct rewrite_report 
                     shown, objects, attributes, (unsigned long long)report->run);
     if (copied->lost > 0)
         log_message(LOG_NOTICE, "notice: %s of other programs in %s could not be kept",
-                    format_number_of(lost, sizeof lost, copied->lost, "item"), shown);
+                    NUMBER_OF(copied->lost, "item"), shown);
 }
 
 static void keep_first_line(const char *line, void *context)
@@ -486,7 +483,7 @@ static void keep_first_line(const char *line, void *context)
 static void tell_damage(struct result *old, bool carried)
 {
     static const char *const parts[] = {"/", "/clusters", "/neighbours"};
-    char first[256] = "", shown[256];
+    char first[256] = "";
     struct verify verify = {.result = old, .broken = keep_first_line, .context = first};
     struct error why = ERROR_INIT;
     for (unsigned i = 0; old && i < (carried ? 3 : 1); i++)
@@ -496,20 +493,19 @@ static void tell_damage(struct result *old, bool carried)
         log_message(LOG_NOTICE,
                     "notice: %s has changed since clpipe wrote it (%s); rows that are kept keep "
                     "their present values",
-                    path_for_message(shown, sizeof shown, old->path), first);
+                    PATH_TEXT(old->path), first);
 }
 
 /* The result may fit on a disk other than that of its log. */
 static void tell_other_disk(const struct store *store, struct error *err)
 {
-    char shown[256];
     const bool full = err && strcmp(err->name, "ENOSPC") == 0;
     if (full || (err && strcmp(err->name, "EDQUOT") == 0))
         error_set(err, STATUS_FAILED,
                   "the result does not fit beside its log, %s: free some space and run the command "
                   "again, or move %s to another disk and run it with -o there",
                   full ? "the disk is full" : "your disk quota is used up",
-                  path_for_message(shown, sizeof shown, workdir_path(store->work)));
+                  PATH_TEXT(workdir_path(store->work)));
 }
 
 static enum status add_sidecars(struct store *store, const struct row_list *images,

@@ -81,7 +81,6 @@ static enum status look_at_log(struct unfinished *out, int directory, struct err
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err)
 {
     *out = (struct unfinished){.exists = false};
-    char shown[256];
     size_t size;
     enum status status = workdir_name(&out->path, output, err);
     if (status != STATUS_OK)
@@ -91,7 +90,7 @@ enum status unfinished_look(struct unfinished *out, const char *output, struct e
         return errno == ENOENT || errno == ENOTDIR
                    ? STATUS_OK
                    : error_errno(err, STATUS_FAILED, errno, "open", "cannot read %s",
-                                 path_for_message(shown, sizeof shown, out->path));
+                                 PATH_TEXT(out->path));
     look_at_lock(out, directory);
     status = look_at_log(out, directory, err);
     if (status == STATUS_OK && out->has_log)

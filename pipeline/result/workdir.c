@@ -38,8 +38,7 @@ struct workdir {
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
 {
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (errno_value == ENOTDIR || errno_value == EEXIST)
         return error_set(err, STATUS_FAILED,
                          "cannot keep unfinished work in %s: it is not a directory; move it away",
@@ -117,11 +116,10 @@ static bool keeps(const struct workdir *workdir)
 
 static enum status refuse(const struct workdir *workdir, const char *output, struct error *err)
 {
-    char shown[256], holder[128];
+    char holder[128];
     bool elsewhere;
     workdir_holder(holder, sizeof holder, &elsewhere, workdir->lock);
-    error_set(err, STATUS_FAILED, "%s is being written by %s",
-              path_for_message(shown, sizeof shown, output), holder);
+    error_set(err, STATUS_FAILED, "%s is being written by %s", PATH_TEXT(output), holder);
     err->native = EWOULDBLOCK;
     return error_remedy(err, REMEDY_OTHER_WRITER);
 }
@@ -261,7 +259,7 @@ out:
 
 enum status workdir_check(const struct workdir *workdir, struct error *err)
 {
-    char shown[256], holder[128];
+    char holder[128];
     bool elsewhere;
     if (keeps(workdir))
         return STATUS_OK;
@@ -273,7 +271,7 @@ enum status workdir_check(const struct workdir *workdir, struct error *err)
         err, STATUS_FAILED,
         "%s has taken over %s from this one, which was paused or holds a lock that does "
         "not reach it: run the command again when it has ended",
-        holder, path_for_message(shown, sizeof shown, workdir->path));
+        holder, PATH_TEXT(workdir->path));
 }
 
 const char *workdir_path(const struct workdir *workdir)

@@ -953,7 +953,6 @@ struct archive_stream {
 static enum status ended_early(const struct archive_stream *stream, const char *why,
                                struct error *err)
 {
-    char members[48];
     if (stream->number == 0)
         return error_set(err, STATUS_FAILED, "standard input is not a tar that can be read: %s",
                          stream->input.some ? why : "it is empty");
@@ -961,7 +960,7 @@ static enum status ended_early(const struct archive_stream *stream, const char *
         err, STATUS_FAILED,
         "the tar on standard input ends early or is damaged, after %s (%s): the same command with "
         "the whole stream goes on from here",
-        format_number_of(members, sizeof members, stream->number, "member"), why);
+        NUMBER_OF(stream->number, "member"), why);
 }
 
 /* Reads the next member completely; STATUS_END: end of the tar. */

@@ -57,10 +57,9 @@ struct reading {
 
 static enum status damaged(const struct listfile *list, const char *what, struct error *err)
 {
-    char shown[256];
     return error_set(err, STATUS_FAILED,
                      "%s is not a list that clpipe can read: the record at byte %" PRIu64 " %s",
-                     path_for_message(shown, sizeof shown, list->name), list->offset, what);
+                     PATH_TEXT(list->name), list->offset, what);
 }
 
 /* Reads a record into list->text and returns its bytes including NUL, at most RECORD_SIZE; 0:
@@ -226,7 +225,7 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
 
 enum status listfile_open(struct listfile **out, const char *path, struct error *err)
 {
-    char beginning[sizeof LISTFILE_BEGINNING], shown[256];
+    char beginning[sizeof LISTFILE_BEGINNING];
     struct stat st;
     *out = NULL;
     /* Do not open a FIFO to test it: its writer would lose its reader. */
@@ -258,7 +257,7 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
         status = error_set(err, STATUS_FAILED,
                            "the list %s is cut off: its end is missing; copy it again, or make it "
                            "again with clpipe list",
-                           path_for_message(shown, sizeof shown, path));
+                           PATH_TEXT(path));
     *out = list;
     if (status != STATUS_OK)
         listfile_close(out);

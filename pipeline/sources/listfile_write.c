@@ -223,7 +223,6 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
     struct writing writing = {.walk = walk, .out = out, .offset = sizeof LISTFILE_BEGINNING};
     struct output *output = NULL;
     struct once *once = NULL;
-    char shown[256];
     *out = (struct listfile_summary){.count = 0};
     portion_begin(&writing.total);
     portion_begin(&writing.block);
@@ -250,8 +249,7 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
     const bool failed = ferror(writing.file);
     if ((fclose(writing.file) != 0 || failed) && status == STATUS_OK)
         status = error_errno(err, STATUS_FAILED, errno, "write", "cannot write %s%s",
-                             path_for_message(shown, sizeof shown, path),
-                             errno == ENOSPC ? " (free some space)" : "");
+                             PATH_TEXT(path), errno == ENOSPC ? " (free some space)" : "");
     if (status == STATUS_OK)
         status = output_commit(output, err);
 out:

@@ -168,11 +168,10 @@ static unsigned find_place(const struct index *index, const struct place *wanted
 static const char *list_sources(char *text, size_t size, const char *const *sources, unsigned count)
 {
     size_t used = 0;
-    char shown[80];
     text[0] = 0;
     for (unsigned i = 0; i < count && i < 5 && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-                                 path_for_message(shown, sizeof shown, sources[i]));
+                                 PATH_TEXT_IN(80, sources[i]));
     if (count > 5 && used < size)
         snprintf(text + used, size - used, " and %u more", count - 5);
     return text;
@@ -196,7 +195,7 @@ static enum status find_named(unsigned *at, const struct merge *m, const struct 
 {
     const struct index *theirs = &m->their_place;
     const unsigned none = theirs->count;
-    char shown[256], names[512];
+    char names[512];
     unsigned same = 0;
     *at = find_place(theirs, &named->place[number], none, m->dropped);
     for (unsigned i = 0; *at == none && i < none; i++)
@@ -206,21 +205,20 @@ static enum status find_named(unsigned *at, const struct merge *m, const struct 
             *at = i;
     if (*at < none)
         return STATUS_OK;
-    return error_set(
-        err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
-        same > 1 ? "single " : "", path_for_message(shown, sizeof shown, named->place[number].text),
-        option, none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
+    return error_set(err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
+                     same > 1 ? "single " : "", PATH_TEXT(named->place[number].text), option,
+                     none > 0 ? list_sources(names, sizeof names, m->theirs->source, none)
+                              : "none");
 }
 
 static enum status mark_dropped(struct merge *m, struct error *err)
 {
-    char shown[256];
     for (unsigned i = 0; i < m->drop_count; i++) {
         const struct place *place = &m->drop_place.place[i];
         unsigned at;
         if (find_place(&m->given_place, place, m->given_count, NULL) < m->given_count)
             return error_set(err, STATUS_USAGE, "the source %s is given and to be dropped",
-                             path_for_message(shown, sizeof shown, m->drop[i]));
+                             PATH_TEXT(m->drop[i]));
         if (find_named(&at, m, &m->drop_place, i, "to drop", err) != STATUS_OK)
             return err->status;
         m->dropped[at] = m->taken[at] = true;
@@ -231,7 +229,7 @@ static enum status mark_dropped(struct merge *m, struct error *err)
 /* A source with the name of one of the file must be the same place, else the update is refused. */
 static enum status check_name(const struct merge *m, unsigned given, struct error *err)
 {
-    char one[256], other[256], name[256];
+    char name[256];
     const struct index *theirs = &m->their_place;
     const struct place *place = &m->given_place.place[given];
     for (unsigned i = 0; i < theirs->count; i++) {
@@ -242,8 +240,7 @@ static enum status check_name(const struct merge *m, unsigned given, struct erro
                          "%s leads to %s here, but the file has that of %s: give the one that is "
                          "meant by its absolute path, or, if it has moved, add --relocate %s",
                          path_for_message(name, sizeof name, theirs->place[i].text),
-                         path_for_message(one, sizeof one, place->path),
-                         path_for_message(other, sizeof other, theirs->place[i].path), name);
+                         PATH_TEXT(place->path), PATH_TEXT(theirs->place[i].path), name);
     }
     return STATUS_OK;
 }

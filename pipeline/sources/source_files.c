@@ -110,12 +110,11 @@ static bool is_directory(const char *name, const struct stat *st)
 
 static enum status open_source_directory(int *fd, const char *name, struct error *err)
 {
-    char shown[256];
     *fd = path_open_at(AT_FDCWD, name, O_RDONLY | O_DIRECTORY);
     if (*fd >= 0)
         return STATUS_OK;
     return error_errno(err, STATUS_FAILED, errno, "open", "cannot read the source directory %s",
-                       path_for_message(shown, sizeof shown, name));
+                       PATH_TEXT(name));
 }
 
 static enum status keep_directory(struct source *source, struct error *err)

@@ -23,8 +23,7 @@ struct spool {
 static enum status failed(const struct spool *spool, int number, const char *call, const char *verb,
                           struct error *err)
 {
-    char shown[256];
-    path_for_message(shown, sizeof shown, spool->directory);
+    const char *shown = PATH_TEXT(spool->directory);
     bool full = number == ENOSPC || number == EDQUOT;
     enum status status =
         error_errno(err, STATUS_FAILED, number, call, "cannot %s a temporary file in %s%s", verb,

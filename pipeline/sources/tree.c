@@ -164,9 +164,8 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
         *number = errno;
     }
     if (*fd < 0 && process_is_short(*number)) {
-        char shown[256];
         return error_errno(err, STATUS_FAILED, *number, "openat", "cannot open the directory %s",
-                           path_for_message(shown, sizeof shown, path->length ? path->data : "."));
+                           PATH_TEXT(path->length ? path->data : "."));
     }
     return STATUS_OK;
 }

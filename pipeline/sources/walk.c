@@ -152,10 +152,8 @@ static enum status write_item(struct source_listing *listing, const char *path, 
                             .entry_size = (uint16_t)entry_size(entry),
                             .source = walking->source};
     const bool known = !walk->sources[walking->source].name;
-    char shown[256];
     if (entry->failure.reason != REASON_NONE && process_is_short(entry->failure.error_number))
-        return error_set(err, STATUS_FAILED, "%s: %s%s",
-                         path_for_message(shown, sizeof shown, path), entry->failure.message,
+        return error_set(err, STATUS_FAILED, "%s: %s%s", PATH_TEXT(path), entry->failure.message,
                          process_limits());
     if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
@@ -358,7 +356,6 @@ static enum status find_source_kind(struct source *source, const struct walk_con
 {
     const char *name = source->name;
     struct stat st;
-    char shown[256];
     source->kind = find_kind(name, NULL);
     if (source->kind)
         return STATUS_OK;
@@ -371,7 +368,7 @@ static enum status find_source_kind(struct source *source, const struct walk_con
         source->kind = find_kind(name, &st);
     if (source->kind)
         return STATUS_OK;
-    path_for_message(shown, sizeof shown, name);
+    const char *shown = PATH_TEXT(name);
     if (number == 0)
         return error_set(err, STATUS_USAGE, "the source %s is of an unknown kind", shown);
     if (number == ENOENT || number == ENOTDIR || number == ELOOP)
