@@ -127,10 +127,10 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     local->codec = codec;
     local->current = *state;
     struct decode_options options = local->options;
-    if (local->base.for_people) {
+    if (local->base.display_scale) {
         options.alpha = ALPHA_GREY;
         options.icc = decode_icc_library() != NULL;
-        options.scale = local->base.for_people;
+        options.scale = local->base.display_scale;
         options.coefficients = options.streams = false;
     }
     struct input *input = &local->input;
@@ -302,13 +302,13 @@ enum reason decode_begin(struct decode *decode, const struct blob *blob, const c
     *info = (struct image_info){.orientation = 1};
     *failure = (struct failure){0};
     decode->ops->begin(decode, blob, path, info, failure);
-    decode->for_people = 0;
+    decode->display_scale = 0;
     return failure->reason;
 }
 
-void decode_for_people(struct decode *decode, unsigned scale)
+void decode_for_display(struct decode *decode, unsigned scale)
 {
-    decode->for_people = scale;
+    decode->display_scale = scale;
 }
 
 unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side)

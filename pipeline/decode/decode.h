@@ -51,7 +51,7 @@ struct image_info {
     uint8_t channels;      /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
                               a palette counts as 3, or 4 with transparency */
     bool profile;          /* the file may have an ICC profile that was not applied; with
-                       * decode_for_people: it was applied and changes colours */
+                       * decode_for_display: it was applied and changes colours */
     bool scale_ignored;    /* options.scale > 1, but the format has no scaling */
     bool progressive;      /* a JPEG with several scans that refine each other */
     uint64_t memory;       /* bytes that the codec will allocate besides the caller's rows */
@@ -85,7 +85,7 @@ void decode_announce(struct decode *decode, const struct decode_file *files, uns
 /* Makes the next decode_begin produce pixels for display, whatever the options: in sRGB if the
  * build can apply profiles, alpha over grey 128 (which shows both black and white), scaled like
  * options.scale by 1, 2, 4 or 8. Not while files are announced. */
-void decode_for_people(struct decode *decode, unsigned scale);
+void decode_for_display(struct decode *decode, unsigned scale);
 /* The largest scale at which the longer side still has `side` pixels, or all of its pixels. */
 unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side);
 

@@ -27,7 +27,7 @@ struct decoder_ops {
 
 struct decode {
     const struct decoder_ops *ops;
-    unsigned for_people; /* scale for display of the next file; 0: use the options */
+    unsigned display_scale; /* scale for display of the next file; 0: use the options */
 };
 
 #endif

@@ -409,7 +409,7 @@ static unsigned ask_for_files(struct isolated *isolated, uint32_t *asked, struct
     const struct decode_file *file = isolated->file + isolated->begun;
     struct isolate_request request = {.op = ISOLATE_BEGIN,
                                       .rows = !config->headers_only,
-                                      .for_people = isolated->base.for_people};
+                                      .display_scale = isolated->base.display_scale};
     struct blob shared[DECODE_AHEAD_MAX];
     int fds[DECODE_AHEAD_MAX], code = 0;
     const unsigned left = isolated->files - isolated->begun;

@@ -29,7 +29,7 @@ struct isolate_file {
 
 struct isolate_request {
     uint32_t op, rows, count;
-    uint32_t for_people; /* with ISOLATE_BEGIN: the scale given to decode_for_people */
+    uint32_t display_scale; /* with ISOLATE_BEGIN: the scale given to decode_for_display */
     uint64_t offset;
     struct isolate_file file[DECODE_AHEAD_MAX];
 };

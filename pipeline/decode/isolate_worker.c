@@ -125,7 +125,7 @@ static void begin_files(struct worker *worker, const struct isolate_request *req
     while (done < request->count && !blob_is_open(&worker->file)) {
         struct isolate_answer answer;
         memset(&answer, 0, sizeof answer);
-        decode_for_people(worker->decode, request->for_people);
+        decode_for_display(worker->decode, request->display_scale);
         begin(worker, &request->file[done], fds[done], request->rows > 0, used, &answer);
         answer.bytes_read = decode_bytes_read(worker->decode);
         if (answer.ahead && answer.failure.reason == REASON_NONE)

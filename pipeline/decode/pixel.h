@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* ALPHA_GREY: for decode_for_people. */
+/* ALPHA_GREY: for decode_for_display. */
 enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP, ALPHA_GREY };
 
 /* Numbers of up to 4 bytes. */

@@ -414,33 +414,33 @@ static bool is_ready(struct ingest_job *job, struct decode *decode)
 
 /* Features' pixels are not always suitable for display: with transparency or a profile, or scaled
  * below the thumbnail's size. */
-static void plan_for_people(struct decoder *decoder, struct picture *picture,
-                            const struct image_info *info)
+static void plan_for_display(struct decoder *decoder, struct picture *picture,
+                             const struct image_info *info)
 {
     const uint32_t size = decoder->decoders->config.thumbnail_size;
     const uint32_t longest = max_u32(info->width, info->height);
     const bool alpha = info->channels % 2 == 0 && strcmp(info->format, "jpeg") != 0;
     const bool small = max_u32(info->out_width, info->out_height) < min_u32(size, longest);
-    picture->for_people = decoder->thumbnail && (info->profile || alpha || small)
-                              ? decode_scale_for(info->width, info->height, size)
-                              : 0;
+    picture->display_scale = decoder->thumbnail && (info->profile || alpha || small)
+                                 ? decode_scale_for(info->width, info->height, size)
+                                 : 0;
     picture->only_profile = !alpha && !small;
 }
 
 /* Decodes a picture again for a thumbnail for display; if that fails, keeps the thumbnail of the
  * features' pixels. false: the run is over. */
-static bool do_for_people(struct decoder *decoder, struct decode *decode, struct picture *picture)
+static bool do_for_display(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
     const struct decoders_config *config = &decoder->decoders->config;
     struct stop *stop = config->job->stop;
     struct image_info info;
     struct failure failure;
-    if (picture->for_people == 0 || picture->record.failure.reason != REASON_NONE)
+    if (picture->display_scale == 0 || picture->record.failure.reason != REASON_NONE)
         return true;
     if (!is_ready(config->job, decode))
         return false;
     const int64_t start = clock_now();
-    decode_for_people(decode, picture->for_people);
+    decode_for_display(decode, picture->display_scale);
     if (decode_begin(decode, &picture->blob, picture->path, &info, &failure) == REASON_NONE) {
         const uint64_t memory = info.memory + max_u64(THUMBNAIL_STRIP, 3ull * info.out_width);
         const bool wanted = info.profile || !picture->only_profile;
@@ -476,7 +476,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     record->orientation = info.orientation;
     record->channels = info.channels;
     picture->progressive = info.progressive;
-    plan_for_people(decoder, picture, &info);
+    plan_for_display(decoder, picture, &info);
     picture->pixels = (uint64_t)info.out_width * info.out_height;
     if (ingest->dry_run) {
         decode_abort(decode);
@@ -644,7 +644,7 @@ static void decode_pictures(struct decoder *decoder)
         }
         /* After all were announced. */
         for (unsigned i = 0; i < count; i++) {
-            going = going && do_for_people(decoder, decode, pictures[i]);
+            going = going && do_for_display(decoder, decode, pictures[i]);
             if (!pictures[i]->once)
                 blob_close(&pictures[i]->blob);
             picture_release(pictures[i]);

@@ -639,7 +639,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     trace_span(config->trace, track, "write file", start, clock_now(), NULL);
     report->file_written = status == STATUS_OK && !report->summary.unchanged;
     if (status == STATUS_INTERRUPTED)
-        report->sealed = journal_written(store_journal(ingest->store));
+        report->sealed = journal_count(store_journal(ingest->store));
     return status;
 }
 

@@ -125,7 +125,7 @@ void picture_begin_again(struct picture *picture)
 {
     pthread_mutex_lock(&picture->lock);
     picture->record.failure = (struct failure){.reason = REASON_NONE};
-    picture->for_people = 0;
+    picture->display_scale = 0;
     picture->lost = true;
     pthread_mutex_unlock(&picture->lock);
 }

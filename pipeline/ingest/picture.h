@@ -52,11 +52,11 @@ struct picture {
     bool host_only; /* a device refused a part: the host must compute the pixels */
     bool no_stream; /* its stream must not be submitted */
     enum jpeg_way way;
-    struct picture *next; /* in a list of the owner */
-    bool handed_back;     /* by a device */
-    bool progressive;     /* a JPEG */
-    unsigned for_people;  /* scale for decoding it again for its thumbnail; 0: do not */
-    bool only_profile;    /* only if its profile changes colours */
+    struct picture *next;   /* in a list of the owner */
+    bool handed_back;       /* by a device */
+    bool progressive;       /* a JPEG */
+    unsigned display_scale; /* scale for decoding it again for its thumbnail; 0: do not */
+    bool only_profile;      /* only if its profile changes colours */
     uint64_t pixels, bytes_read;
     int64_t short_since; /* when the process first lacked resources for it; 0: never */
     atomic_uint holders;

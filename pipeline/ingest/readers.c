@@ -74,7 +74,7 @@ struct readers {
 static bool window_is_full(struct readers *readers)
 {
     return readers->store &&
-           readers->handed_out >= journal_written(store_journal(readers->store)) + readers->window;
+           readers->handed_out >= journal_count(store_journal(readers->store)) + readers->window;
 }
 
 /* Looks up images of the finished file in a source that is not read. With the walk's lock. */

@@ -24,7 +24,7 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
     if (!folders.of_row) {
         error_set(
             err, STATUS_FAILED,
-            "the folders of %s are no classes: there must be at least two, with fewer folders "
+            "the folders of %s are not classes: there must be at least two, with fewer folders "
             "than images",
             PATH_TEXT(result->path));
         return error_remedy(err, REMEDY_GIVE_CLASSES);
@@ -68,8 +68,8 @@ static enum status read_bytes(struct table *table, struct error *err)
         status = read_to_end(&table->bytes, &table->size, fd, table->name, err);
     close(fd);
     if (status == STATUS_OK && memchr(table->bytes, 0, table->size))
-        status =
-            error_set(err, STATUS_FAILED, "%s is not a table of classes: it holds a NUL", shown);
+        status = error_set(err, STATUS_FAILED,
+                           "%s is not a table of classes: it contains a NUL byte", shown);
     return status;
 }
 
@@ -244,9 +244,9 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
     if (status == STATUS_OK)
         status = path_match_make(&match, &list, result, err);
     if (status == STATUS_OK && match.unused > 0)
-        log_message(LOG_NOTICE, "notice: %s lists %llu path%s that %s no image's: %s",
+        log_message(LOG_NOTICE, "notice: %s lists %llu path%s that belong%s to no image: %s",
                     PATH_TEXT(file), (unsigned long long)match.unused, match.unused == 1 ? "" : "s",
-                    match.unused == 1 ? "is" : "are", match.first_unused);
+                    match.unused == 1 ? "s" : "", match.first_unused);
     if (status == STATUS_OK)
         status = take_classes(out, &match, numbers, count, result_images(result), err);
     if (status == STATUS_OK && out->count < 2)

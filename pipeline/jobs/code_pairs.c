@@ -379,7 +379,7 @@ enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_conf
         choose_compare(&scan, config->how);
         workers_run(config->workers, do_rows, &scan, (config->count + ROWS - 1) / ROWS);
         if (scan.error.status == STATUS_OK)
-            watch_check(&config->watch, "codes were compared", &scan.error);
+            watch_check(&config->watch, "comparing codes", &scan.error);
     }
     pthread_mutex_destroy(&scan.lock);
     free(scan.groups);

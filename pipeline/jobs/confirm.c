@@ -241,7 +241,7 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
     if (status == STATUS_OK)
         workers_run(config->workers, align_pair, c, pairs);
     if (status == STATUS_OK)
-        status = watch_check(&config->watch, "pictures were compared", err);
+        status = watch_check(&config->watch, "comparing pictures", err);
     for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {
         *c->unknown += c->gone[i];
         c->state[c->pair[i]] = COMPARED;

@@ -26,7 +26,7 @@ static void decode_picture(void *context, const struct reopened *picture)
     struct image_info info;
     const bool open = *decode || decode_open(decode, &again->options, NULL) == STATUS_OK;
     if (open && use->side > 0)
-        decode_for_people(*decode, decode_scale_for(picture->width, picture->height, use->side));
+        decode_for_display(*decode, decode_scale_for(picture->width, picture->height, use->side));
     if (open &&
         decode_begin(*decode, picture->blob, picture->path, &info, &failure) == REASON_NONE) {
         const uint64_t memory = info.memory +

@@ -167,7 +167,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
     for (uint32_t first = 0; first < config->count && status == STATUS_OK;) {
         const uint32_t here = min_u32(band, search.padded - first);
         uint32_t found = 0;
-        status = watch_check(&config->watch, "codes were compared", err);
+        status = watch_check(&config->watch, "comparing codes", err);
         if (status == STATUS_OK)
             status = launch(&found, &search, first, here, err);
         if (status != STATUS_OK)

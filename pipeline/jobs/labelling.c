@@ -64,8 +64,8 @@ static enum status match_features(const struct labelling *own, struct error *err
             "of %s: import the vectors of the same model under the same name",
             from, clusters->feature, to, own->job.input.about.name);
     log_message(LOG_NOTICE,
-                "notice: %s is imported: its name and its %u values are the same in %s and %s, "
-                "whether the same model made them is not known",
+                "notice: %s is imported: its name and its %u values are the same in %s and %s; "
+                "whether the same model made them is unknown",
                 clusters->feature, columns, from, to);
     return STATUS_OK;
 }

@@ -396,8 +396,8 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
         (status = result_image_at(input->result, first, &image, err)) != STATUS_OK)
         return status;
     return error_set(err, STATUS_FAILED,
-                     "%s with no values (NaN) in %s, the first is %s: import rows for all images",
-                     NUMBER_OF(count, "image"), input->about.name,
+                     "%s %s no values (NaN) in %s; the first is %s: import rows for all images",
+                     NUMBER_OF(count, "image"), count == 1 ? "has" : "have", input->about.name,
                      PATH_TEXT_IN(160, image.path_raw));
 }
 

@@ -166,7 +166,8 @@ enum status path_list_open_for(struct path_list *out, const char *file, const ch
                          shown_input);
     enum status status = path_list_open(out, file, err);
     if (status == STATUS_OK && out->count != rows)
-        status = error_set(err, STATUS_FAILED, "%s has %s, but %s has %s: row i needs path i",
+        status = error_set(err, STATUS_FAILED,
+                           "%s has %s, but %s has %s: there must be one path for each row",
                            list_name(shown, out), NUMBER_OF(out->count, "path"), shown_input,
                            NUMBER_OF(rows, "row"));
     return status;

@@ -223,7 +223,7 @@ static enum status match_images(struct path_match *out, struct finder *finder, u
         if (images > 0 && result_image_at(finder->result, 0, &image, err) == STATUS_OK)
             path_for_message(first, sizeof first, image.path_raw);
         return error_set(err, STATUS_FAILED,
-                         "no path in %s is that of an image: its first is '%s', the first image is "
+                         "no path in %s belongs to an image: its first is '%s', the first image is "
                          "'%s'; relative paths are relative to the source of the images",
                          list, path_list_shown(shown, sizeof shown, finder->list, 0), first);
     }

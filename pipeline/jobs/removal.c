@@ -46,7 +46,7 @@ static enum status look_at_files(const struct finding *f, struct error *err)
         const char *path;
         if (i % 1024 == 0)
             watch_show(&f->how->watch, "looking at files", i, f->found->members);
-        status = watch_check(&f->how->watch, "files were looked at", err);
+        status = watch_check(&f->how->watch, "checking files", err);
         if (status == STATUS_OK)
             status = result_image_at(f->result, f->found->member[i].row, &entry->image, err);
         if (status == STATUS_OK)

@@ -361,7 +361,7 @@ static enum status run_tasks(struct reopen *reopen, uint64_t done, uint64_t coun
                            "cannot open pictures again%s", process_limits());
     if (reopen->use->phase)
         watch_show(&reopen->config.watch, reopen->use->phase, done, count);
-    return watch_check(&reopen->config.watch, "pictures were decoded again", err);
+    return watch_check(&reopen->config.watch, "decoding pictures again", err);
 }
 
 /* --- rows --------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ void reopen_close(struct reopen **out)
     if (reopen->streamed)
         log_message(
             LOG_NOTICE,
-            "notice: pictures that came by tar:- are no files here: unpack the tar to a "
+            "notice: pictures that came by tar:- are not files here: unpack the tar to a "
             "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
     archives_close(&reopen->known);
     pathglob_close(&reopen->globs);

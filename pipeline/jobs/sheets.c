@@ -317,7 +317,7 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         status = workers_try(thumbs->workers, do_sheet, &sheets, count, err);
         sheets.first += count;
         if (status == STATUS_OK)
-            status = watch_check(&thumbs->config.watch, "sheets of thumbnails were made", err);
+            status = watch_check(&thumbs->config.watch, "writing sheets of thumbnails", err);
         if (status == STATUS_OK)
             watch_show(&config->watch, "sheets", sheets.first, total);
     }

@@ -36,12 +36,13 @@ static enum status check_paths(struct result *holder, const struct path_list *pa
     }
     if (same)
         return STATUS_OK;
-    return error_set(err, STATUS_USAGE,
-                     "%s holds clusters of rows with %s, so it is not added to; name another file",
-                     PATH_TEXT(holder->path),
-                     !paths          ? "paths (a list of the same would be needed)"
-                     : holder->named ? "other paths"
-                                     : "no paths");
+    return error_set(
+        err, STATUS_USAGE,
+        "%s holds clusters of rows with %s, so nothing is added to it; name another file",
+        PATH_TEXT(holder->path),
+        !paths          ? "paths (a list of the same would be needed)"
+        : holder->named ? "other paths"
+                        : "no paths");
 }
 
 enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,

@@ -115,7 +115,7 @@ static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct 
         if (status == STATUS_OK && length > 0)
             status = put(thumbs, row, jpeg, (uint32_t)length, err);
         if (status == STATUS_OK && row % 1024 == 0)
-            status = watch_check(&thumbs->config.watch, "thumbnails were read", err);
+            status = watch_check(&thumbs->config.watch, "reading thumbnails", err);
         if (status != STATUS_OK)
             return status;
         *missing += length == 0;

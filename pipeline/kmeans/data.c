@@ -24,17 +24,17 @@
 #define SPAN_BYTES (256u << 20)
 
 /* A buffer that the reader fills with rows. */
-struct slot {
+struct row_slot {
     cl_mem host_buffer; /* `host` is mapped from it */
     float *host;        /* while the reader may write */
     cl_mem device;      /* the rows for the kernels: host_buffer itself on zero-copy lanes */
     cl_event uploaded;
 };
 
-/* State of a pass over streamed data, whose tiles take the slots in turn; resident data has it only while
- * loading. */
-struct stream {
-    struct slot slots[DATA_SLOTS];
+/* State of a pass over streamed data, whose tiles take the slots in turn; resident data has it only
+ * while loading. */
+struct row_stream {
+    struct row_slot slots[DATA_SLOTS];
     size_t slot_bytes;
     struct reader *reader;
     uint32_t requested; /* tiles requested in this pass, */
@@ -112,7 +112,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     }
     uint64_t tiles = (data->share.rows + data->tile_rows - 1) / data->tile_rows;
     if (tiles > UINT32_MAX)
-        return error_set(err, STATUS_FAILED, "%llu rows are more than clpipe can tile",
+        return error_set(err, STATUS_FAILED, "%llu rows are too many",
                          (unsigned long long)data->rows);
     data->tile_count = (uint32_t)tiles;
     return STATUS_OK;
@@ -155,7 +155,8 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-static enum status map_slot(struct data *data, struct slot *slot, size_t bytes, struct error *err)
+static enum status map_slot(struct data *data, struct row_slot *slot, size_t bytes,
+                            struct error *err)
 {
     void *host = NULL;
     enum status status =
@@ -165,7 +166,7 @@ static enum status map_slot(struct data *data, struct slot *slot, size_t bytes, 
     return status;
 }
 
-static enum status unmap_slot(struct data *data, struct slot *slot, struct error *err)
+static enum status unmap_slot(struct data *data, struct row_slot *slot, struct error *err)
 {
     void *host = slot->host;
     slot->host = NULL;
@@ -175,13 +176,13 @@ static enum status unmap_slot(struct data *data, struct slot *slot, struct error
 
 static void close_stream(struct data *data)
 {
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     if (!stream)
         return;
     reader_close(&stream->reader);
     struct error ignored = ERROR_INIT;
     for (unsigned i = 0; i < DATA_SLOTS; i++) {
-        struct slot *slot = &stream->slots[i];
+        struct row_slot *slot = &stream->slots[i];
         if (slot->uploaded) {
             ocl_wait(data->lane->upload, slot->uploaded, &ignored);
             clReleaseEvent(slot->uploaded);
@@ -199,14 +200,14 @@ static void close_stream(struct data *data)
 /* Slots of `rows` rows, as many as are filled; with device twins if kernels read rows from there. */
 static enum status open_stream(struct data *data, size_t rows, bool twins, struct error *err)
 {
-    struct stream *stream = data->stream = calloc(1, sizeof *stream);
+    struct row_stream *stream = data->stream = calloc(1, sizeof *stream);
     if (!stream)
         return error_memory(err, sizeof *stream, "reading rows");
     struct ocl_context *ocl = data->lane->ocl;
     const uint64_t fills = (data->share.rows + rows - 1) / rows;
     stream->slot_bytes = rows * row_bytes(data);
     for (unsigned i = 0; i < DATA_SLOTS && i < fills; i++) {
-        struct slot *slot = &stream->slots[i];
+        struct row_slot *slot = &stream->slots[i];
         if (ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                        stream->slot_bytes, NULL, "rows on the host", err) != STATUS_OK)
             return err->status;
@@ -223,7 +224,7 @@ static enum status open_stream(struct data *data, size_t rows, bool twins, struc
 
 /* --- loading --------------------------------------------------------------------------------- */
 
-static enum status wait_upload(struct data *data, struct slot *slot, struct error *err)
+static enum status wait_upload(struct data *data, struct row_slot *slot, struct error *err)
 {
     if (!slot->uploaded)
         return STATUS_OK;
@@ -255,11 +256,11 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
 static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
                                       struct error *err)
 {
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     const uint64_t fills = (data->share.rows + slot_rows - 1) / slot_rows;
     for (uint64_t asked = 0, taken = 0; taken < fills;) {
         if (asked < fills && asked - taken < DATA_SLOTS) {
-            struct slot *slot = &stream->slots[asked % DATA_SLOTS];
+            struct row_slot *slot = &stream->slots[asked % DATA_SLOTS];
             uint64_t begin = asked * slot_rows, left = data->share.rows - begin;
             struct fill fill = {data->share.first + begin,
                                 (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
@@ -270,7 +271,7 @@ static enum status load_through_slots(struct data *data, size_t slot_rows, struc
             continue;
         }
         struct fill fill;
-        struct slot *slot = &stream->slots[taken++ % DATA_SLOTS];
+        struct row_slot *slot = &stream->slots[taken++ % DATA_SLOTS];
         if (take_fill(data, reader, &fill, err) != STATUS_OK)
             return err->status;
         if (!data->resident)
@@ -491,7 +492,7 @@ static struct tile *tile_after(struct data *data, uint32_t before)
     return &data->tiles[data_backwards(before, data->tile_count, span)];
 }
 
-static struct slot *slot_of(struct data *data, uint32_t tile)
+static struct row_slot *slot_of(struct data *data, uint32_t tile)
 {
     return &data->stream->slots[tile % DATA_SLOTS];
 }
@@ -511,7 +512,7 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
     data->backwards = backwards;
     if (data->resident)
         return STATUS_OK;
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     stream->requested = stream->staged = 0;
     /* A CPU computes for longer than one thread reads, and should keep its caches for that. */
     const bool alone = !data->lane->tiled && data->transform.metric == METRIC_EUCLIDEAN;
@@ -537,11 +538,11 @@ enum status data_begin_at_either_end(struct data *data, struct error *err)
 /* Takes one filled slot from the reader and uploads it to the device. */
 static enum status stage(struct data *data, struct error *err)
 {
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     struct fill fill;
     if (reader_take(stream->reader, &fill, err) != STATUS_OK)
         return err->status;
-    struct slot *slot = slot_of(data, stream->staged++);
+    struct row_slot *slot = slot_of(data, stream->staged++);
     if (data->lane->zero_copy)
         return unmap_slot(data, slot, err);
     if (ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
@@ -554,7 +555,7 @@ static enum status stage(struct data *data, struct error *err)
 /* Returns a slot of streamed data to the reader. */
 static enum status release_tile(struct data *data, struct error *err)
 {
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     data->tile->x = NULL;
     data->tile->host = NULL;
     data->tile = NULL;
@@ -574,12 +575,12 @@ enum status data_next(struct data *data, struct tile **tile, struct error *err)
     *tile = data->tile = tile_after(data, data->next_tile++);
     if (data->resident)
         return STATUS_OK;
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     while (stream->staged < data->next_tile ||
            (stream->staged < stream->requested && reader_ready(stream->reader)))
         if (stage(data, err) != STATUS_OK)
             return err->status;
-    struct slot *slot = slot_of(data, data->next_tile - 1);
+    struct row_slot *slot = slot_of(data, data->next_tile - 1);
     (*tile)->x = slot->device;
     (*tile)->host = slot->host;
     return wait_upload(data, slot, err);
@@ -593,7 +594,7 @@ enum status data_end(struct data *data, enum status status)
     if (data->resident || !data->stream)
         return status;
     /* After an error slots may be in any state: all return to the host for the next pass. */
-    struct stream *stream = data->stream;
+    struct row_stream *stream = data->stream;
     struct error ignored = ERROR_INIT;
     reader_close(&stream->reader);
     for (unsigned i = 0; i < DATA_SLOTS; i++) {

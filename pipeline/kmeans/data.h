@@ -61,12 +61,12 @@ struct data {
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: in the largest */
     bool resident;
-    uint64_t spare;        /* usable device bytes left by resident rows */
-    struct fetch fetch;    /* copies per-row results to the host */
-    struct stream *stream; /* slots and the reader; NULL if resident */
-    struct tile *tile;     /* the last one given by data_next */
-    uint32_t next_tile;    /* tiles already given in this pass */
-    bool backwards;        /* this pass begins with the last tile */
+    uint64_t spare;            /* usable device bytes left by resident rows */
+    struct fetch fetch;        /* copies per-row results to the host */
+    struct row_stream *stream; /* slots and the reader; NULL if resident */
+    struct tile *tile;         /* the last one given by data_next */
+    uint32_t next_tile;        /* tiles already given in this pass */
+    bool backwards;            /* this pass begins with the last tile */
 };
 
 /* Collective: all ranks read at the same time. config->memory is for this share. Errors of rows are

@@ -288,8 +288,7 @@ static uint64_t count_samples(const struct cluster_config *config)
 static enum status check_samples(const struct cluster_config *config, struct error *err)
 {
     if (config->mini_batch == 0)
-        return error_set(err, STATUS_USAGE,
-                         "the method mini-batch needs the number of rows of a batch");
+        return error_set(err, STATUS_USAGE, "the method mini-batch requires a batch size");
     if (count_samples(config) <= SAMPLES_MAX)
         return STATUS_OK;
     error_set(err, STATUS_USAGE, "all mini-batches together have more than 2^40 rows");

@@ -132,7 +132,7 @@ static enum status descend(struct descent *descent, const struct layout_config *
 {
     const uint32_t iterations = EARLY_ITERATIONS + LATER_ITERATIONS;
     for (uint32_t iteration = 0; iteration < iterations; iteration++) {
-        enum status status = watch_check(&config->watch, "the map was made", err);
+        enum status status = watch_check(&config->watch, "computing the map", err);
         if (status != STATUS_OK)
             return status;
         descent->exaggeration = iteration < EARLY_ITERATIONS ? EXAGGERATION : 1;

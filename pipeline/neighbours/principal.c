@@ -35,7 +35,7 @@ static enum status project(float *xy, const struct matrix_source *matrix,
         rows ? STATUS_OK : error_memory(err, (size_t)step * dimension * sizeof *rows, "rows");
     for (uint64_t first = 0; first < matrix->rows && status == STATUS_OK; first += step) {
         const uint64_t count = min_u64(step, matrix->rows - first);
-        status = watch_check(&config->watch, "the map was made", err);
+        status = watch_check(&config->watch, "computing the map", err);
         if (status == STATUS_OK)
             status = matrix_read(matrix, first, count, rows, err);
         for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {

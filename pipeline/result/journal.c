@@ -507,7 +507,7 @@ out:
     return status;
 }
 
-uint64_t journal_written(struct journal *journal)
+uint64_t journal_count(struct journal *journal)
 {
     return atomic_load_explicit(&journal->next, memory_order_acquire);
 }

@@ -43,9 +43,9 @@ enum status journal_put(struct journal *journal, const struct store_record *reco
                         const void *values, struct error *err);
 
 /* Number of records processed in order; the last of them may not be in the file yet. Any thread. */
-uint64_t journal_written(struct journal *journal);
+uint64_t journal_count(struct journal *journal);
 
-/* Writes and syncs: records counted by journal_written then survive a crash. */
+/* Writes and syncs: records counted by journal_count then survive a crash. */
 enum status journal_seal(struct journal *journal, struct error *err);
 
 /* Seals all records, including those after a gap; nothing may be added afterwards. *kept: number of

@@ -14,7 +14,7 @@
 
 #define STREAM_ROWS 256 /* rows of the log read at a time */
 
-struct stream {
+struct record_stream {
     enum location_kind kind;
     uint64_t start, at, end; /* rows; `record` is the one at `at`, if it is loaded */
     bool loaded;
@@ -23,19 +23,20 @@ struct stream {
 };
 
 /* An open-addressing table in a file: 16 bytes a slot, location 0 where it is free. */
-struct slot {
+struct hash_slot {
     uint64_t hash, location;
 };
 
 struct prior {
     struct prior_config config; /* of its pointers, only `finished` is still valid */
     bool *ordered;              /* for each source: sorted by the bytes of its paths */
-    struct stream *stream; /* the finished file's first, then those of the logs, latest run first */
+    struct record_stream
+        *stream; /* the finished file's first, then those of the logs, latest run first */
     unsigned stream_count;
     uint64_t records;                    /* of all */
     uint64_t listed[2];                  /* rows of the finished file that prior_list has passed */
     struct records_cursor random, given; /* given: for prior_at */
-    struct slot *table;
+    struct hash_slot *table;
     uint64_t slots; /* a power of two */
     bool no_table;  /* creating it has failed */
 };
@@ -72,21 +73,21 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
                         config->finished ? result_failures(config->finished) : 0};
     for (int i = 0; i < 2; i++)
         if (rows[i] > 0)
-            prior->stream[prior->stream_count++] =
-                (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
+            prior->stream[prior->stream_count++] = (struct record_stream){
+                .kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
     /* Backwards from the last block: blocks of a log are consecutive. */
     for (uint64_t end = log->blocks, first; end > 0; end = first) {
         for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log;
              first--)
             ;
         for (int i = 0; i < 2; i++) {
-            struct stream *stream = &prior->stream[prior->stream_count];
-            *stream =
-                (struct stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
-                                .start = log->block[first].first[i],
-                                .at = log->block[first].first[i],
-                                .end = log->block[end - 1].first[i] + log->block[end - 1].rows[i],
-                                .cursor = {.records = log, .window = STREAM_ROWS}};
+            struct record_stream *stream = &prior->stream[prior->stream_count];
+            *stream = (struct record_stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
+                                             .start = log->block[first].first[i],
+                                             .at = log->block[first].first[i],
+                                             .end = log->block[end - 1].first[i] +
+                                                    log->block[end - 1].rows[i],
+                                             .cursor = {.records = log, .window = STREAM_ROWS}};
             prior->stream_count += stream->start < stream->end;
         }
     }
@@ -250,7 +251,7 @@ enum status prior_at(struct prior *prior, uint64_t location, struct store_record
 
 /* Makes the record under the cursor available, or the next one whose source is still there; false at
  * the end. */
-static bool stream_load(struct prior *prior, struct stream *stream)
+static bool stream_load(struct prior *prior, struct record_stream *stream)
 {
     if (stream->loaded || stream->at >= stream->end)
         return stream->loaded;
@@ -270,7 +271,7 @@ static bool stream_load(struct prior *prior, struct stream *stream)
     return false;
 }
 
-static void stream_advance(struct stream *stream)
+static void stream_advance(struct record_stream *stream)
 {
     stream->at++;
     stream->loaded = false;
@@ -352,7 +353,7 @@ static void build_table(struct prior *prior)
 {
     prior->no_table = !map_table(prior);
     for (unsigned i = 0; !prior->no_table && i < prior->stream_count; i++) {
-        struct stream *stream = &prior->stream[i];
+        struct record_stream *stream = &prior->stream[i];
         uint64_t at = stream->at;
         stream->loaded = false;
         for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
@@ -363,7 +364,7 @@ static void build_table(struct prior *prior)
             uint64_t place = hash & (prior->slots - 1);
             while (prior->table[place].location)
                 place = (place + 1) & (prior->slots - 1);
-            prior->table[place] = (struct slot){hash, location_of(stream->kind, stream->at)};
+            prior->table[place] = (struct hash_slot){hash, location_of(stream->kind, stream->at)};
         }
         stream->at = at;
     }
@@ -381,7 +382,7 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         uint64_t location = prior->table[place].location;
         enum location_kind kind = location_kind(location);
         uint64_t row = location_row(location);
-        struct stream *stream = prior->stream;
+        struct record_stream *stream = prior->stream;
         while (stream->kind != kind || row < stream->start || row >= stream->end)
             stream++;
         /* Reading a block may replace the row under the cursor. */
@@ -415,7 +416,7 @@ static bool find(struct prior *prior, uint16_t source, const char *path, uint32_
 {
     bool ordered = prior->ordered[source], found = false;
     for (unsigned i = 0; !found && i < prior->stream_count; i++) {
-        struct stream *stream = &prior->stream[i];
+        struct record_stream *stream = &prior->stream[i];
         while (stream_load(prior, stream)) {
             if (stream->record.source > source)
                 break;
@@ -478,9 +479,9 @@ bool prior_next_below(struct prior *prior, uint16_t source, const char *director
                       const char *before, struct store_record *record)
 {
     const uint32_t length = (uint32_t)strlen(directory);
-    struct stream *first = NULL;
+    struct record_stream *first = NULL;
     for (unsigned i = 0; i < prior->stream_count && !in_log(prior->stream[i].kind); i++) {
-        struct stream *stream = &prior->stream[i];
+        struct record_stream *stream = &prior->stream[i];
         const struct store_record *next = &stream->record;
         while (stream_load(prior, stream) &&
                (next->source < source ||

@@ -58,7 +58,7 @@ struct item {
 };
 
 /* A thread that decompresses an archive. */
-struct stream {
+struct item_stream {
     const struct one *archive;
     int fd;
     pthread_t thread;
@@ -78,7 +78,7 @@ struct one {
     struct archive_file file; /* owns the name */
     int fd;                   /* -1: not open */
     uint64_t used;
-    struct stream *stream; /* used by the thread that opens in order */
+    struct item_stream *stream; /* used by the thread that opens in order */
 };
 
 struct archives {
@@ -748,7 +748,7 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
 }
 
 /* Waits for space for a member of that size; false: cancelled. */
-static bool wait_for_room(struct stream *stream, uint64_t bytes)
+static bool wait_for_room(struct item_stream *stream, uint64_t bytes)
 {
     pthread_mutex_lock(&stream->lock);
     while (!stream->cancelled && stream->count > 0 &&
@@ -761,7 +761,7 @@ static bool wait_for_room(struct stream *stream, uint64_t bytes)
     return !stream->cancelled;
 }
 
-static void put_item(struct stream *stream, const struct item *item)
+static void put_item(struct item_stream *stream, const struct item *item)
 {
     pthread_mutex_lock(&stream->lock);
     stream->items[(stream->first + stream->count++) % STREAM_ITEMS] = *item;
@@ -774,7 +774,7 @@ static void put_item(struct stream *stream, const struct item *item)
 
 static void *stream_main(void *argument)
 {
-    struct stream *stream = argument;
+    struct item_stream *stream = argument;
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
     struct input input = {.fd = stream->fd,
@@ -812,7 +812,7 @@ static void *stream_main(void *argument)
 
 static void stop_stream(struct one *one)
 {
-    struct stream *stream = one->stream;
+    struct item_stream *stream = one->stream;
     if (!stream)
         return;
     pthread_mutex_lock(&stream->lock);
@@ -831,7 +831,7 @@ static void stop_stream(struct one *one)
 
 static enum reason start_stream(struct one *one, struct failure *failure)
 {
-    struct stream *stream = calloc(1, sizeof *stream);
+    struct item_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
     stream->archive = one;
@@ -871,8 +871,8 @@ static enum reason start_streams(struct archives *archives, size_t index, struct
 }
 
 /* Members are requested in ascending order, so those before `number` are skipped. */
-static enum reason take_item(struct blob *out, struct stream *stream, uint64_t number, bool *passed,
-                             struct failure *failure)
+static enum reason take_item(struct blob *out, struct item_stream *stream, uint64_t number,
+                             bool *passed, struct failure *failure)
 {
     struct item item = {.number = UINT64_MAX};
     pthread_mutex_lock(&stream->lock);

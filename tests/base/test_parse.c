@@ -217,7 +217,7 @@ static void doubles(void **state)
     }
 }
 
-static void bytes_for_people(void **state)
+static void bytes_as_text(void **state)
 {
     (void)state;
     static const struct {
@@ -244,7 +244,7 @@ static void bytes_for_people(void **state)
     assert_string_equal(format_bytes(buffer, 4, 1234567), "1.2");
 }
 
-static void durations_for_people(void **state)
+static void durations_as_text(void **state)
 {
     (void)state;
     static const struct {
@@ -272,7 +272,7 @@ static void durations_for_people(void **state)
     assert_string_equal(format_duration(buffer, sizeof buffer, (double)NAN), "unknown");
 }
 
-static void counts_for_people(void **state)
+static void counts_as_text(void **state)
 {
     (void)state;
     char buffer[32];
@@ -312,8 +312,8 @@ static void comma_locale(void **state)
             seconds(state);
             shares(state);
             doubles(state);
-            bytes_for_people(state);
-            durations_for_people(state);
+            bytes_as_text(state);
+            durations_as_text(state);
             setlocale(LC_ALL, "C");
             return;
         }
@@ -372,9 +372,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(seconds),
     cmocka_unit_test(shares),
     cmocka_unit_test(doubles),
-    cmocka_unit_test(bytes_for_people),
-    cmocka_unit_test(durations_for_people),
-    cmocka_unit_test(counts_for_people),
+    cmocka_unit_test(bytes_as_text),
+    cmocka_unit_test(durations_as_text),
+    cmocka_unit_test(counts_as_text),
     cmocka_unit_test(numbers_of_things),
     cmocka_unit_test(comma_locale),
     cmocka_unit_test(clock_texts),

@@ -112,7 +112,7 @@ def test_table_of_classes(finished, tmp_path):
         lines.writerow([99, "class, 1", "no/such image.jpg"])
     result = run_clpipe("evaluate", finished, "--classes", table, "--feature", FEATURE)
     assert result.returncode == 0
-    assert "1 path that is no image's: no/such image.jpg" in result.stderr
+    assert "1 path that belongs to no image: no/such image.jpg" in result.stderr
     assert "10 images in 4 classes of" in result.stdout and "3 without a class" in result.stdout
     found = evaluate(finished, "--classes", table, "--feature", FEATURE)
     [one] = found["features"]

@@ -192,7 +192,7 @@ def test_an_absolute_source_is_not_below_this_directory(clpipe, file, mixed, tmp
     """Where a list names the same path below the working directory, that is another file."""
     names = [f"{tmp_path}{mixed}/{name}" for name in paths_of(file)]
     matrix = save(tmp_path, "x.npy", numpy.ones((13, 2), "f4"))
-    check_refused(clpipe, file, [f"x={matrix}", "--paths", write_list(tmp_path / "names", names)], 3, "no path in", "is that of an image")
+    check_refused(clpipe, file, [f"x={matrix}", "--paths", write_list(tmp_path / "names", names)], 3, "no path in", "belongs to an image")
 
 
 def test_missing_and_unused(clpipe, file, tmp_path):
@@ -441,7 +441,7 @@ def test_assign_by_the_name(clpipe, file, tmp_path):
     assert clpipe("import", "other.h5", "dino=c.npy").returncode == 0
     assert clpipe("cluster", file, "--feature", "clip", "-k", 2, "--force").returncode == 0
     given = clpipe("assign", file, "other.h5", "--force")
-    assert given.returncode == 0 and "whether the same model made them is not known" in given.stderr
+    assert given.returncode == 0 and "whether the same model made them is unknown" in given.stderr
     check_one_error(clpipe("assign", file, "other.h5", "--feature", "dino"), 3, "clip", "dino",
                     "under the same name")
 

@@ -107,11 +107,11 @@ static void test_order(void **state)
     assert_false(journal_holds_work(journal));
     assert_int_equal(put(journal, 2, "c", true, 0), STATUS_OK);
     assert_int_equal(put(journal, 1, "b", false, 0), STATUS_OK);
-    assert_int_equal(journal_written(journal), 0);
+    assert_int_equal(journal_count(journal), 0);
     assert_int_equal(put(journal, 0, "a\xff", true, 0), STATUS_OK);
     const uint64_t elsewhere = location_of(LOCATION_IMAGE, 0);
     assert_int_equal(put(journal, 3, "d", true, elsewhere), STATUS_OK);
-    assert_int_equal(journal_written(journal), 4);
+    assert_int_equal(journal_count(journal), 4);
     assert_true(journal_holds_work(journal));
 
     const struct row_lists *lists;
