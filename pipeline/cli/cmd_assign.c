@@ -97,8 +97,7 @@ const struct command command_assign = {
                 "  clpipe assign photos.h5 new.h5\n"
                 "  clpipe assign groups.h5 new.npy -o labels.h5",
     .operand_name = "C.h5 or INPUT",
-    .min_operands = 2,
-    .max_operands = 65535,
+    .operands = {2, 65535},
     .joins = 2,
     .joins_output = true,
     .computes = true,

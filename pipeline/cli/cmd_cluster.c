@@ -127,8 +127,7 @@ const struct command command_cluster = {
                 "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5\n"
                 "  clpipe cluster shards/*.h5 -k 1000 -o groups.h5",
     .operand_name = "INPUT",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .joins = 1,
     .joins_output = true,
     .computes = true,

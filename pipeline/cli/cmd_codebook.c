@@ -77,9 +77,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_string(&json, "icc", CHOICE_WORD(options, "icc"));
     json_uint(&json, "decode_scale", 1u << own->image.decode_scale);
     json_close_object(&json);
-    const char *text = json_finish(&json);
-    *parameters = text ? strdup(text) : NULL;
-    json_clear(&json);
+    *parameters = json_take(&json);
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
@@ -206,8 +204,7 @@ const struct command command_codebook = {
                 "  clpipe ingest more -o more.h5 --feature dct:words=512,codebook=words.h5\n"
                 "  clpipe codebook photos -o fast.h5 --preset fast",
     .operand_name = "SOURCE",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .computes = true,
     .group = {{"Codebooks", rows}, {GROUP_IMAGES}},
     .size = sizeof(OWN),

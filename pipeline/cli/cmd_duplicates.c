@@ -487,7 +487,7 @@ static const struct option rows[] = {
     NUMBER("near", near, "X",
            "largest number of bits, of 256, in which the codes of near pictures may differ; 0: "
            "only the same bytes and the same pixels",
-           .note = "104, or 40 with --no-compare", .max = 128),
+           .note = "104, or 40 with --no-compare", .max = DUPLICATES_MOST),
     FLAG("no-compare", no_compare,
          "decode no pictures: find near copies by their codes alone, and none by pixels; lists "
          "then have only copies of the same bytes"),
@@ -531,8 +531,7 @@ const struct command command_duplicates = {
                 "  clpipe duplicates photos.h5\n"
                 "  clpipe duplicates photos.h5 --near 0 -o exact.csv",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 1,
+    .operands = {1, 1},
     .computes = true,
     .group = {{"Duplicates", rows}},
     .size = sizeof(OWN),

@@ -233,8 +233,7 @@ const struct command command_evaluate = {
                 "  clpipe evaluate photos.h5 --feature hsv_8x4x4 --feature hsv_8x4x4+gray_100:0.5\n"
                 "  clpipe evaluate photos.h5 --classes classes.csv --metric cosine --json -",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 1,
+    .operands = {1, 1},
     .threads = true,
     .group = {{"What to measure", rows}},
     .size = sizeof(OWN),

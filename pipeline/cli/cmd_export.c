@@ -219,8 +219,7 @@ const struct command command_export = {
                 "  clpipe export photos.h5 --what tree --to sorted\n"
                 "  clpipe export photos.h5 --what shards --selection train --shuffle --to shards",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .joins = 1,
     .threads = true,
     .group = {{"What to write", rows}},

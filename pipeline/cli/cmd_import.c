@@ -124,8 +124,7 @@ const struct command command_import = {
                 "  clpipe import photos.h5 dino=embeddings.h5:/dino/vectors\n"
                 "  clpipe cluster photos.h5 --feature clip -k 24 --metric cosine",
     .operand_name = "F.h5 or NAME=MATRIX",
-    .min_operands = 2,
-    .max_operands = 2,
+    .operands = {2, 2},
     .computes = true,
     .group = {{"Rows", rows}, {GROUP_CARRIED}},
     .size = sizeof(OWN),

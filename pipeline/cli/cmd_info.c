@@ -725,8 +725,7 @@ const struct command command_info = {.name = "info",
                                      .summary =
                                          "show the contents of a file, and what failed and why",
                                      .operand_name = "F.h5",
-                                     .min_operands = 1,
-                                     .max_operands = 1,
+                                     .operands = {1, 1},
                                      .group = {{"What to print", rows}},
                                      .size = sizeof(OWN),
                                      .run = run_info};

@@ -74,8 +74,7 @@ const struct command command_ingest = {
                 "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
                 "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
     .operand_name = "SOURCE",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .computes = true,
     .ranks_apart = true,
     .ranks_merge = true,

@@ -112,8 +112,7 @@ const struct command command_list = {
     .examples = "  clpipe list photos 'shard-{0000..0999}.tar' -o all.list\n"
                 "  clpipe ingest @all.list -o 'part-{shard}.h5' --shard slurm/64",
     .operand_name = "SOURCE",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .group = {{"What to list", rows}},
     .size = sizeof(OWN),
     .run = run_list};

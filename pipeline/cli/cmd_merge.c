@@ -110,8 +110,7 @@ const struct command command_merge = {
     .examples = "  clpipe merge shards/*.h5 -o all.h5\n"
                 "  clpipe merge 2023.h5 2024.h5 -o photos.h5 --copy",
     .operand_name = "FILE",
-    .min_operands = 2,
-    .max_operands = 65535,
+    .operands = {2, 65535},
     .group = {{"Merging", rows}, {GROUP_CARRIED}},
     .size = sizeof(OWN),
     .run = run_merge};

@@ -437,7 +437,7 @@ const struct command command_ndrange = {
                 "  clpipe ndrange 1000x700 --local 32x8\n"
                 "  clpipe ndrange --image photo.jpg --out blurred",
     .operand_name = "",
-    .max_operands = 1,
+    .operands = {0, 1},
     .computes = true,
     .ranks_apart = true,
     .group = {{"Range", rows}},

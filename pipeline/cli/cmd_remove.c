@@ -163,8 +163,7 @@ const struct command command_remove = {
                 "  clpipe remove photos.h5 clusters/kmeans\n"
                 "  clpipe remove photos.h5 features/clip --force",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .group = {{"What to remove", rows}, {GROUP_CARRIED}},
     .run = run_remove};
 
@@ -177,7 +176,6 @@ const struct command command_rename = {
         "The clustering /clusters/OLD becomes /clusters/NEW. The file is replaced by a new copy.",
     .examples = "  clpipe rename photos.h5 kmeans by-colour",
     .operand_name = "F.h5, OLD or NEW",
-    .min_operands = 3,
-    .max_operands = 3,
+    .operands = {3, 3},
     .group = {{GROUP_CARRIED}},
     .run = run_rename};

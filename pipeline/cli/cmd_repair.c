@@ -140,7 +140,6 @@ const struct command command_repair = {
                 "  clpipe repair photos.h5\n"
                 "  clpipe repair photos.h5 -o saved.h5",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 1,
+    .operands = {1, 1},
     .group = {{"What to write", rows}, {GROUP_CARRIED}},
     .run = run_repair};

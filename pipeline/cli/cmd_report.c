@@ -75,8 +75,7 @@ const struct command command_report = {
     .examples = "  clpipe report photos.h5\n"
                 "  clpipe report photos.h5 --name fine -o fine-report",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 1,
+    .operands = {1, 1},
     .computes = true,
     .group = {{"What to write", rows}},
     .size = sizeof(OWN),

@@ -290,8 +290,7 @@ const struct command command_run = {
                 "  clpipe run photos scans -k 24 -o archive.h5\n"
                 "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
     .operand_name = "SOURCE",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .computes = true,
     .group = {{"Result", result_rows},
               {GROUP_INGEST},

@@ -224,8 +224,7 @@ const struct command command_select = {
                 "  clpipe select photos.h5 --semantic 0.95 --name unlike --to-list unlike.list\n"
                 "  clpipe export photos.h5 --what selection --name varied",
     .operand_name = "F.h5 or N",
-    .min_operands = 1,
-    .max_operands = 2,
+    .operands = {1, 2},
     .threads = true,
     .group = {{"What to choose", rows}, {GROUP_CARRIED}},
     .size = sizeof(OWN),

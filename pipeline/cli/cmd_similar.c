@@ -843,8 +843,7 @@ const struct command command_similar = {
                 "  clpipe similar photos.h5 --class castle\n"
                 "  clpipe similar photos.h5 --all --feature clip --metric cosine",
     .operand_name = "F.h5 or PICTURE",
-    .min_operands = 1,
-    .max_operands = 65535,
+    .operands = {1, 65535},
     .joins = 1,
     .joins_first = true,
     .computes = true,

@@ -76,6 +76,5 @@ const struct command command_verify = {
     .summary = "check a file for damage and inconsistencies",
     .about = "Prints a line for each check that fails, and exits with 1 if one does.",
     .operand_name = "F.h5",
-    .min_operands = 1,
-    .max_operands = 1,
+    .operands = {1, 1},
     .run = run_verify};

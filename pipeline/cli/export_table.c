@@ -236,14 +236,14 @@ const struct export_kind export_quality = {.write = write_quality};
 
 /* --- clusterings ----------------------------------------------------------------------------- */
 
-enum status export_open_clusters(struct export *export, struct error *err)
+static enum status open_clusters(struct export *export, struct error *err)
 {
     return choose_clusters(&export->clusters, export->result, export->own->name, err);
 }
 
 enum status export_open_labels(struct export *export, struct error *err)
 {
-    const enum status status = export_open_clusters(export, err);
+    const enum status status = open_clusters(export, err);
     if (status != STATUS_OK)
         return status;
     const uint64_t rows = export->clusters->rows;
@@ -533,7 +533,7 @@ static enum status write_sweep(struct export *export, struct error *err)
     return status;
 }
 
-const struct export_kind export_sweep = {.open = export_open_clusters, .write = write_sweep};
+const struct export_kind export_sweep = {.open = open_clusters, .write = write_sweep};
 
 /* --- values ---------------------------------------------------------------------------------- */
 
@@ -739,7 +739,7 @@ static enum status write_centroids(struct export *export, struct error *err)
 }
 
 const struct export_kind export_centroids = {
-    .npy = true, .open = export_open_clusters, .write = write_centroids};
+    .npy = true, .open = open_clusters, .write = write_centroids};
 
 static enum status read_label_array(struct export *export, uint64_t first, uint64_t count,
                                     void *values, struct error *err)
@@ -763,7 +763,7 @@ static enum status write_labels(struct export *export, struct error *err)
 }
 
 const struct export_kind export_labels = {
-    .npy = true, .open = export_open_clusters, .write = write_labels};
+    .npy = true, .open = open_clusters, .write = write_labels};
 
 /* The chosen images, in order, and the reasons. */
 struct chosen {

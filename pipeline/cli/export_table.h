@@ -68,9 +68,8 @@ struct export
 /* Whether the clusters' rows are the images of the file. */
 bool export_has_images(const struct export *export);
 
-/* `open` of kinds that need a clustering: that of --name, or the only one; export_open_labels: also the labels
- * and distances of its rows. */
-enum status export_open_clusters(struct export *export, struct error *err);
+/* `open` of kinds that need the clustering of --name, or the only one, with the labels and distances of its
+ * rows. */
 enum status export_open_labels(struct export *export, struct error *err);
 
 #endif

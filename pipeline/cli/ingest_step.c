@@ -74,9 +74,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     stored_write(&json, options);
     json_uint(&json, "limit", limit);
     json_close_object(&json);
-    const char *text = json_finish(&json);
-    *parameters = text ? strdup(text) : NULL;
-    json_clear(&json);
+    *parameters = json_take(&json);
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 

@@ -607,12 +607,12 @@ static enum status parse_short(struct options *options, int argc, char *const *a
 static enum status check_operands(const struct options *options, struct error *err)
 {
     const struct command *command = options->command;
-    if (options->operand_count < command->min_operands && !options_given(options, "drop-source"))
+    if (options->operand_count < command->operands.least && !options_given(options, "drop-source"))
         return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
-    if (options->operand_count > command->max_operands)
+    if (options->operand_count > command->operands.most)
         return misuse(err, command, "unexpected argument '%s'; usage: clpipe %s %s",
-                      PATH_TEXT(options->operand[command->max_operands]), command->name,
+                      PATH_TEXT(options->operand[command->operands.most]), command->name,
                       command->arguments);
     for (unsigned i = 0; i < options->operand_count; i++)
         if (!options->operand[i][0])
@@ -685,7 +685,7 @@ enum status options_parse(struct options **made, const struct command *command, 
     if (strcmp(command->operand_name, "SOURCE") == 0) {
         enum status status =
             source_range_expand(&out->operand, &out->operand_count, &out->made_operand,
-                                &out->made_count, command->max_operands, err);
+                                &out->made_count, command->operands.most, err);
         if (status != STATUS_OK)
             return status;
     }

@@ -24,7 +24,6 @@ struct text_list {
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
-enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
 enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
 
 #define OPTIONS_MAX_GIVEN 64
@@ -110,7 +109,9 @@ struct command {
     const char *about;        /* paragraphs of the command's own help, a line each */
     const char *examples;     /* lines of examples, or NULL */
     const char *operand_name; /* "SOURCE" */
-    unsigned min_operands, max_operands;
+    struct {
+        unsigned least, most;
+    } operands;
     /* From this operand on (counted from 1; 0: none), several clpipe files are joined as one: all
      * operands, or those before the first that is not a clpipe file. The result then requires a
      * separate file. */
