@@ -1,7 +1,6 @@
-/* ring.h: a lane: one device with its ring of slots and the thread that serves it. Internal to
- * staging: staging.c opens and closes lanes and serves the decode threads, share.c chooses among
- * lanes, ring.c processes full slots.
- */
+/* ring.h: a ring: one device with its slots and the thread that serves them. Internal to staging:
+ * staging.c opens and closes rings and serves the decode threads, share.c chooses among rings,
+ * ring.c processes full slots. */
 #ifndef CLPIPE_DEVICE_RING_H
 #define CLPIPE_DEVICE_RING_H
 
@@ -11,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct lane {
+struct ring {
     struct staging *staging;
     const struct ocl_device *device;
     struct ocl_context *context;
@@ -24,7 +23,7 @@ struct lane {
     pthread_t thread, grower;
     bool started, grows;
     bool drained;            /* its thread has nothing left to deliver, or is ending */
-    struct slot *delivering; /* this and the next: of the lane thread */
+    struct slot *delivering; /* this and the next: of the ring thread */
     unsigned track;          /* in the trace */
     atomic_bool built;       /* kernels are built and proven */
     /* Guarded by the staging's lock: */
@@ -45,45 +44,45 @@ struct lane {
 
 struct staging {
     struct staging_config config;
-    struct lane *lane;
-    unsigned lane_count;
+    struct ring *ring;
+    unsigned ring_count;
     uint64_t part_bytes;
     bool whole; /* some step needs whole images */
     pthread_mutex_t lock;
-    pthread_cond_t room;  /* a slot became free, or share_choose may choose another lane */
-    pthread_cond_t event; /* for lane threads: a slot is ready or finished, or the run ends */
-    pthread_cond_t grow;  /* for growers: a lane needs a slot, or the run ends */
+    pthread_cond_t room;  /* a slot became free, or share_choose may choose another ring */
+    pthread_cond_t event; /* for ring threads: a slot is ready or finished, or the run ends */
+    pthread_cond_t grow;  /* for growers: a ring needs a slot, or the run ends */
     bool ending, aborted;
 };
 
 /* Call these with the lock held: */
 
-/* Passes a sealed slot without outstanding parts to its lane thread. */
+/* Passes a sealed slot without outstanding parts to its ring thread. */
 void ring_make_ready(struct slot *slot);
 /* Seals the slot that is filling. */
-void ring_seal(struct lane *lane);
+void ring_seal(struct ring *ring);
 /* Starts to fill a free slot, if there is one. */
-void ring_open_slot(struct lane *lane);
+void ring_open_slot(struct ring *ring);
 /* Have all parts been delivered or reported as lost? */
-bool ring_is_empty(const struct lane *lane);
+bool ring_is_empty(const struct ring *ring);
 
-/* Opens the device of a planned lane, allocates its first slots and starts its grower. One lane is
+/* Opens the device of a planned ring, allocates its first slots and starts its grower. One ring is
  * opened before threads start. In staging.c. */
-enum status staging_open_lane(struct lane *lane, struct error *err);
+enum status staging_open_ring(struct ring *ring, struct error *err);
 
-/* The lane thread; opens the lane if necessary. Argument: its struct lane. */
-void *ring_serve(void *lane);
-/* Allocates the lane's next slot. One thread at a time. */
-enum status ring_allocate(struct lane *lane, struct error *err);
-/* The thread that allocates slots during the run; argument: its struct lane. */
-void *ring_grow(void *lane);
+/* The ring thread; opens the ring if necessary. Argument: its struct ring. */
+void *ring_serve(void *ring);
+/* Allocates the ring's next slot. One thread at a time. */
+enum status ring_allocate(struct ring *ring, struct error *err);
+/* The thread that allocates slots during the run; argument: its struct ring. */
+void *ring_grow(void *ring);
 
-/* Returns the lane for the next part of *bytes; NULL: none now. Reduces *bytes to what the lane
+/* Returns the ring for the next part of *bytes; NULL: none now. Reduces *bytes to what the ring
  * should get. */
-struct lane *share_choose(uint64_t *bytes, const struct staging *staging);
-/* The number of lanes that have not failed. */
+struct ring *share_choose(uint64_t *bytes, const struct staging *staging);
+/* The number of rings that have not failed. */
 unsigned share_alive(const struct staging *staging);
 /* Records that a slot of `bytes`, submitted at `started`, is finished. */
-void share_measure(struct lane *lane, uint64_t bytes, int64_t started);
+void share_measure(struct ring *ring, uint64_t bytes, int64_t started);
 
 #endif

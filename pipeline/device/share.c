@@ -29,72 +29,72 @@
 unsigned share_alive(const struct staging *staging)
 {
     unsigned alive = 0;
-    for (unsigned i = 0; i < staging->lane_count; i++)
-        alive += !staging->lane[i].failed;
+    for (unsigned i = 0; i < staging->ring_count; i++)
+        alive += !staging->ring[i].failed;
     return alive;
 }
 
-/* Do all lanes that have not failed have equal devices? */
+/* Do all rings that have not failed have equal devices? */
 static bool are_alike(const struct staging *staging)
 {
     unsigned number = 0;
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        const struct lane *lane = &staging->lane[i];
-        if (lane->failed)
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        const struct ring *ring = &staging->ring[i];
+        if (ring->failed)
             continue;
-        if (lane->alike == 0 || (number > 0 && lane->alike != number))
+        if (ring->alike == 0 || (number > 0 && ring->alike != number))
             return false;
-        number = lane->alike;
+        number = ring->alike;
     }
     return true;
 }
 
-/* The highest rate measured so far, for a lane that was not measured; 0: none. All devices are
+/* The highest rate measured so far, for a ring that was not measured; 0: none. All devices are
  * equal. */
 static double rate_of_others(const struct staging *staging)
 {
     double rate = 0;
-    for (unsigned i = 0; i < staging->lane_count; i++)
+    for (unsigned i = 0; i < staging->ring_count; i++)
         rate =
-            staging->lane[i].failed || staging->lane[i].rate < rate ? rate : staging->lane[i].rate;
+            staging->ring[i].failed || staging->ring[i].rate < rate ? rate : staging->ring[i].rate;
     return rate;
 }
 
 static bool is_any_built(const struct staging *staging)
 {
     bool any = false;
-    for (unsigned i = 0; i < staging->lane_count; i++)
-        any = any || (!staging->lane[i].failed && staging->lane[i].built);
+    for (unsigned i = 0; i < staging->ring_count; i++)
+        any = any || (!staging->ring[i].failed && staging->ring[i].built);
     return any;
 }
 
-struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
+struct ring *share_choose(uint64_t *bytes, const struct staging *staging)
 {
     const bool several = share_alive(staging) > 1;
     const int64_t now = clock_now();
     const bool alike = several && are_alike(staging);
     const double others = alike ? rate_of_others(staging) : 0;
     const bool early = alike && !is_any_built(staging);
-    struct lane *best = NULL, *probe = NULL;
+    struct ring *best = NULL, *probe = NULL;
     double least = 0;
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        struct lane *lane = &staging->lane[i];
-        if (lane->failed)
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        struct ring *ring = &staging->ring[i];
+        if (ring->failed)
             continue;
         if (!several)
-            return lane->opened ? lane : NULL;
-        if (!lane->opened || (!lane->built && !early))
+            return ring->opened ? ring : NULL;
+        if (!ring->opened || (!ring->built && !early))
             continue;
-        if (!alike && !probe && lane->pending == 0 &&
-            (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took))
-            probe = lane;
-        const double rate = lane->rate > 0 ? lane->rate : others;
+        if (!alike && !probe && ring->pending == 0 &&
+            (ring->rate == 0 || now - ring->last_end > PROBE_IDLE * ring->last_took))
+            probe = ring;
+        const double rate = ring->rate > 0 ? ring->rate : others;
         if (rate == 0 && !alike)
             continue;
-        /* Without any measured rate, the lane with the least work; HORIZON does not apply. */
-        const double seconds = (double)(lane->pending + *bytes) / (rate > 0 ? rate : UNKNOWN_RATE);
+        /* Without any measured rate, the ring with the least work; HORIZON does not apply. */
+        const double seconds = (double)(ring->pending + *bytes) / (rate > 0 ? rate : UNKNOWN_RATE);
         if (!best || seconds < least) {
-            best = lane;
+            best = ring;
             least = seconds;
         }
     }
@@ -111,14 +111,14 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
     return best;
 }
 
-void share_measure(struct lane *lane, uint64_t bytes, int64_t started)
+void share_measure(struct ring *ring, uint64_t bytes, int64_t started)
 {
     const int64_t now = clock_now();
-    const int64_t since = started > lane->last_end ? started : lane->last_end;
-    const bool first = lane->last_end == 0;
-    lane->last_end = now;
-    lane->last_took = now > since ? now - since : 1;
-    const double rate = (double)bytes / ((double)lane->last_took * 1e-9);
+    const int64_t since = started > ring->last_end ? started : ring->last_end;
+    const bool first = ring->last_end == 0;
+    ring->last_end = now;
+    ring->last_took = now > since ? now - since : 1;
+    const double rate = (double)bytes / ((double)ring->last_took * 1e-9);
     if (!first)
-        lane->rate = lane->rate > 0 ? (lane->rate + rate) / 2 : rate;
+        ring->rate = ring->rate > 0 ? (ring->rate + rate) / 2 : rate;
 }

@@ -1,4 +1,4 @@
-/* slot.h: a slot of a lane: its buffers and commands. Internal to staging. */
+/* slot.h: a slot of a ring: its buffers and commands. Internal to staging. */
 #ifndef CLPIPE_DEVICE_SLOT_H
 #define CLPIPE_DEVICE_SLOT_H
 
@@ -6,14 +6,14 @@
 #include "device/staging_config.h"
 #include <stdint.h>
 
-#define SLOTS_MAX      64u          /* per lane */
+#define SLOTS_MAX      64u          /* per ring */
 #define SLOT_BYTES_MIN (1ull << 20) /* for parts; with whole images: slot_bytes_least */
 
-struct lane;
+struct ring;
 
 enum slot_state {
     SLOT_FREE,
-    SLOT_FILLING, /* the lane's current one */
+    SLOT_FILLING, /* the ring's current one */
     SLOT_SEALED,  /* accepts no more parts; some may still be outstanding */
     SLOT_BUSY,    /* on the device */
 };
@@ -27,7 +27,7 @@ struct slot_array {
 };
 
 struct slot {
-    struct lane *lane;
+    struct ring *ring;
     /* Guarded by the staging's lock, up to `watched`: */
     enum slot_state state;
     uint32_t used_bytes, parts, outstanding;
@@ -38,8 +38,8 @@ struct slot {
     struct slot *next;  /* in the list of ready or finished slots */
     cl_int result;      /* of the last command */
     bool watched;       /* `done` will be called */
-    uint32_t delivered; /* number of parts; used by the lane thread only */
-    uint32_t zeroed;    /* shared values: rows known to be zero; used by the lane thread only */
+    uint32_t delivered; /* number of parts; used by the ring thread only */
+    uint32_t zeroed;    /* shared values: rows known to be zero; used by the ring thread only */
     void **picture;     /* [parts]; NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* per node of the chain */
@@ -60,7 +60,7 @@ struct slot_shape {
 /* The smallest slot for the plan's parts: a part takes up to half of it. */
 uint64_t slot_bytes_least(const struct step_plan *plan);
 
-/* Chooses size and number of a lane's slots from options, memory limits and device limits. chain:
+/* Chooses size and number of a ring's slots from options, memory limits and device limits. chain:
  * initialised; its arenas count as slots. */
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
                            const struct ocl_device *device, const struct chain *chain);

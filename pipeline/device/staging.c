@@ -1,4 +1,4 @@
-/* staging.c: opens and closes lanes; the interface of slots to decode threads.
+/* staging.c: opens and closes rings; the interface of slots to decode threads.
  *
  * One lock guards all states; it is held for microseconds, and pixels are written without it. A
  * decode thread that holds a part never waits for space, so every sealed slot becomes ready. */
@@ -35,21 +35,21 @@ static void cut_rows(struct part_shape *shape, uint64_t bytes)
     part_set_rgb(shape);
 }
 
-/* Computes the space that a part needs in a lane's slot; `coded`: a whole picture in that payload.
+/* Computes the space that a part needs in a ring's slot; `coded`: a whole picture in that payload.
  * Reduces rows until the part fits into an empty slot. False: a coded picture does not fit. */
-static bool size_part(struct staging_part *part, const struct lane *lane,
+static bool size_part(struct staging_part *part, const struct ring *ring,
                       const struct part_shape *pixels, uint64_t bytes,
                       const struct part_shape *coded)
 {
     static const struct chain_use none;
     struct part_shape *shape = &part->shape;
     *shape = coded ? *coded : *pixels;
-    shape->overlap = lane->chain.overlap;
+    shape->overlap = ring->chain.overlap;
     if (!coded)
         cut_rows(shape, bytes);
     for (;;) {
-        chain_size(&part->chain, &lane->chain, shape);
-        if (chain_fits(&lane->chain, &part->chain, &none, lane->shape.parts))
+        chain_size(&part->chain, &ring->chain, shape);
+        if (chain_fits(&ring->chain, &part->chain, &none, ring->shape.parts))
             return true;
         const uint32_t rows = shape->rect.y1 - shape->rect.y0;
         if (coded || rows <= shape->overlap + 1)
@@ -61,75 +61,75 @@ static bool size_part(struct staging_part *part, const struct lane *lane,
 /* Does the part fit into the slot? With the lock held. */
 static bool fits(const struct staging_part *part, const struct slot *slot)
 {
-    const struct lane *lane = slot->lane;
-    return slot->parts < lane->shape.parts &&
-           slot->used_bytes + part->shape.bytes <= lane->shape.bytes &&
-           chain_fits(&lane->chain, &part->chain, &slot->use, lane->shape.parts);
+    const struct ring *ring = slot->ring;
+    return slot->parts < ring->shape.parts &&
+           slot->used_bytes + part->shape.bytes <= ring->shape.bytes &&
+           chain_fits(&ring->chain, &part->chain, &slot->use, ring->shape.parts);
 }
 
 /* Allocates the part's space in the slot. With the lock held. */
 static void place(struct staging_part *part, struct slot *slot)
 {
-    struct lane *lane = slot->lane;
+    struct ring *ring = slot->ring;
     part->slot = slot;
     part->index = slot->parts++;
     part->offset = slot->used_bytes;
     part->bytes = (uint8_t *)slot->input.host + slot->used_bytes;
     slot->outstanding++;
     slot->picture[part->index] = NULL;
-    chain_place(&part->chain, &lane->chain, &part->shape, &slot->use);
+    chain_place(&part->chain, &ring->chain, &part->shape, &slot->use);
     uint64_t end = slot->used_bytes + part->shape.bytes;
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-    lane->pending += part->cost;
+    ring->pending += part->cost;
     slot->cost += part->cost;
     slot->used_bytes = (uint32_t)end;
 }
 
-/* The index of the first coded payload from `at` on that the lane accepts; `count`: none. */
-static unsigned choose_coded(const struct lane *lane, const struct part_shape *coded, unsigned at,
+/* The index of the first coded payload from `at` on that the ring accepts; `count`: none. */
+static unsigned choose_coded(const struct ring *ring, const struct part_shape *coded, unsigned at,
                              unsigned count)
 {
-    while (at < count && !chain_takes(&lane->chain, coded[at].payload, true))
+    while (at < count && !chain_takes(&ring->chain, coded[at].payload, true))
         at++;
     return at;
 }
 
-/* What a part was sized for; zero before a lane was chosen. */
+/* What a part was sized for; zero before a ring was chosen. */
 struct sized {
-    const struct lane *lane;
+    const struct ring *ring;
     uint64_t bytes;
     bool coded; /* coded payloads that fit were tried */
 };
 
-/* Sizes the part for a lane that should get `bytes` of the `whole`. */
-static void size_for(struct staging_part *part, struct sized *sized, struct lane *lane,
+/* Sizes the part for a ring that should get `bytes` of the `whole`. */
+static void size_for(struct staging_part *part, struct sized *sized, struct ring *ring,
                      const struct part_shape *pixels, uint64_t whole, uint64_t bytes,
                      const struct part_shape *coded, unsigned count)
 {
-    const bool wants = count > 0 && lane->built && bytes == whole && part_is_whole(pixels);
-    if (sized->lane == lane && sized->bytes == bytes && sized->coded == wants)
+    const bool wants = count > 0 && ring->built && bytes == whole && part_is_whole(pixels);
+    if (sized->ring == ring && sized->bytes == bytes && sized->coded == wants)
         return;
-    unsigned c = wants ? choose_coded(lane, coded, 0, count) : count;
-    while (c < count && !size_part(part, lane, pixels, bytes, &coded[c]))
-        c = choose_coded(lane, coded, c + 1, count);
+    unsigned c = wants ? choose_coded(ring, coded, 0, count) : count;
+    while (c < count && !size_part(part, ring, pixels, bytes, &coded[c]))
+        c = choose_coded(ring, coded, c + 1, count);
     if (c == count)
-        size_part(part, lane, pixels, min_u64(bytes, lane->staging->part_bytes), NULL);
+        size_part(part, ring, pixels, min_u64(bytes, ring->staging->part_bytes), NULL);
     part->cost = max_u64(part->shape.bytes, c < count ? whole : 0);
-    *sized = (struct sized){lane, bytes, wants};
+    *sized = (struct sized){ring, bytes, wants};
 }
 
 /* Would the callers' other work add much to that of the devices? With the lock held. */
 static bool is_worth_doing(const struct staging *staging, const struct staging_else *otherwise)
 {
     double rate = 0;
-    for (unsigned i = 0; i < staging->lane_count; i++)
-        rate += staging->lane[i].failed ? 0 : staging->lane[i].rate;
+    for (unsigned i = 0; i < staging->ring_count; i++)
+        rate += staging->ring[i].failed ? 0 : staging->ring[i].rate;
     return otherwise->rate >= WORTH_DOING * rate;
 }
 
 /* Waits until there may be space; false: the caller should use the time otherwise. With the lock
  * held. */
-static bool wait_for_room(struct staging *staging, const struct lane *lane,
+static bool wait_for_room(struct staging *staging, const struct ring *ring,
                           struct staging_else *otherwise, int64_t *deadline)
 {
     if (!otherwise || !is_worth_doing(staging, otherwise)) {
@@ -137,7 +137,7 @@ static bool wait_for_room(struct staging *staging, const struct lane *lane,
         return true;
     }
     const int64_t now = clock_now();
-    if (*deadline == 0 && lane && lane->last_took > 0 && lane->last_took <= otherwise->patience)
+    if (*deadline == 0 && ring && ring->last_took > 0 && ring->last_took <= otherwise->patience)
         *deadline = now + 2 * otherwise->patience;
     otherwise->full = now >= *deadline;
     if (!otherwise->full)
@@ -156,24 +156,24 @@ bool staging_acquire(struct staging *staging, struct staging_part *part,
     bool going = false;
     if (otherwise)
         otherwise->full = false;
-    /* A single lane gets everything: no lock needed. */
-    if (staging->lane_count == 1)
-        size_for(part, &sized, &staging->lane[0], pixels, whole, whole, coded, coded_count);
+    /* A single ring gets everything: no lock needed. */
+    if (staging->ring_count == 1)
+        size_for(part, &sized, &staging->ring[0], pixels, whole, whole, coded, coded_count);
     pthread_mutex_lock(&staging->lock);
     while (!staging->aborted && share_alive(staging) > 0) {
         uint64_t bytes = whole;
-        struct lane *lane = share_choose(&bytes, staging);
-        if (lane)
-            size_for(part, &sized, lane, pixels, whole, staging->whole ? whole : bytes, coded,
+        struct ring *ring = share_choose(&bytes, staging);
+        if (ring)
+            size_for(part, &sized, ring, pixels, whole, staging->whole ? whole : bytes, coded,
                      coded_count);
-        if (lane && lane->filling && !fits(part, lane->filling))
-            ring_seal(lane);
-        if (lane && !lane->filling)
-            ring_open_slot(lane);
-        going = lane && lane->filling;
+        if (ring && ring->filling && !fits(part, ring->filling))
+            ring_seal(ring);
+        if (ring && !ring->filling)
+            ring_open_slot(ring);
+        going = ring && ring->filling;
         if (going)
-            place(part, lane->filling);
-        if (going || !wait_for_room(staging, lane, otherwise, &deadline))
+            place(part, ring->filling);
+        if (going || !wait_for_room(staging, ring, otherwise, &deadline))
             break;
     }
     pthread_mutex_unlock(&staging->lock);
@@ -193,23 +193,23 @@ static void hand_in(struct staging *staging, struct slot *slot)
 static void fill_tables(const struct staging_part *part, bool given_up)
 {
     const struct slot *slot = part->slot;
-    const struct lane *lane = slot->lane;
+    const struct ring *ring = slot->ring;
     const struct chain_part *at = &part->chain;
-    for (unsigned i = 0; i < lane->chain.count; i++) {
-        const struct chain_node *node = &lane->chain.node[i];
+    for (unsigned i = 0; i < ring->chain.count; i++) {
+        const struct chain_node *node = &ring->chain.node[i];
         const int input = node->input;
         const struct step_entry entry = {
             .in = input < 0 ? &part->shape : &at->out[input],
             .out = &at->out[i],
             .in_offset = input < 0 ? part->offset : at->offset[input],
             .out_offset = at->offset[i],
-            .values = part->index * lane->chain.words,
-            .verdict = part->index * lane->chain.words + lane->staging->config.plan->words,
+            .values = part->index * ring->chain.words,
+            .verdict = part->index * ring->chain.words + ring->staging->config.plan->words,
             .first = at->first + node->first_count,
             .count = at->count + node->first_count,
             .given_up = given_up,
         };
-        node->step->fill(slot->table[i].host, node->state, chain_entries(node, lane->shape.parts),
+        node->step->fill(slot->table[i].host, node->state, chain_entries(node, ring->shape.parts),
                          &entry);
     }
 }
@@ -241,83 +241,83 @@ void staging_abort(struct staging *staging)
 
 /* Allocates arenas and the first slots; on PoCL all slots: its devices that compute in the
  * enqueuing thread (basic) occasionally deadlock if two threads enqueue at a time. */
-static enum status allocate_slots(struct lane *lane, struct error *err)
+static enum status allocate_slots(struct ring *ring, struct error *err)
 {
-    const bool all = ocl_context_device(lane->context)->pocl_major > 0;
-    const uint32_t first = all ? lane->slots_wanted : min_u32(lane->slots_wanted, SLOTS_FIRST);
-    enum status status = chain_allocate(&lane->chain, lane->context, lane->shape.bytes, err);
-    while (status == STATUS_OK && lane->slot_count < first) {
-        status = ring_allocate(lane, err);
-        lane->slot_count += status == STATUS_OK;
+    const bool all = ocl_context_device(ring->context)->pocl_major > 0;
+    const uint32_t first = all ? ring->slots_wanted : min_u32(ring->slots_wanted, SLOTS_FIRST);
+    enum status status = chain_allocate(&ring->chain, ring->context, ring->shape.bytes, err);
+    while (status == STATUS_OK && ring->slot_count < first) {
+        status = ring_allocate(ring, err);
+        ring->slot_count += status == STATUS_OK;
     }
     return status;
 }
 
-static enum status open_slots(struct lane *lane, const struct staging_config *config,
+static enum status open_slots(struct ring *ring, const struct staging_config *config,
                               struct error *err)
 {
     struct staging_config smaller = *config;
     for (;;) {
-        const struct ocl_device *device = ocl_context_device(lane->context);
-        lane->slots_wanted = slot_shape_choose(&lane->shape, &smaller, device, &lane->chain);
-        const enum status status = allocate_slots(lane, err);
-        if (status == STATUS_OK || lane->shape.bytes / 2 < slot_bytes_least(config->plan))
+        const struct ocl_device *device = ocl_context_device(ring->context);
+        ring->slots_wanted = slot_shape_choose(&ring->shape, &smaller, device, &ring->chain);
+        const enum status status = allocate_slots(ring, err);
+        if (status == STATUS_OK || ring->shape.bytes / 2 < slot_bytes_least(config->plan))
             return status;
         *err = (struct error)ERROR_INIT;
-        while (lane->slot_count > 0)
-            slot_clear(&lane->slot[--lane->slot_count], lane->queues);
-        chain_release(&lane->chain);
-        smaller.slot_bytes = lane->shape.bytes / 2;
+        while (ring->slot_count > 0)
+            slot_clear(&ring->slot[--ring->slot_count], ring->queues);
+        chain_release(&ring->chain);
+        smaller.slot_bytes = ring->shape.bytes / 2;
         log_message(LOG_NOTICE, "notice: %s is short of memory; trying slots of %u MiB",
                     device->name, (unsigned)(smaller.slot_bytes >> 20));
     }
 }
 
-/* Chooses a lane's steps and slot shape; opens nothing. */
-static enum status plan_lane(struct lane *lane, struct staging *staging,
+/* Chooses a ring's steps and slot shape; opens nothing. */
+static enum status plan_ring(struct ring *ring, struct staging *staging,
                              const struct ocl_device *device, struct error *err)
 {
     const struct staging_config *config = &staging->config;
-    lane->staging = staging;
-    lane->device = device;
+    ring->staging = staging;
+    ring->device = device;
     const uint64_t memory = config->device_memory ? config->device_memory : device->global_memory;
-    if (chain_init(&lane->chain, config->plan, device, memory, false, err) != STATUS_OK)
+    if (chain_init(&ring->chain, config->plan, device, memory, false, err) != STATUS_OK)
         return STATUS_FAILED;
-    slot_shape_choose(&lane->shape, config, device, &lane->chain);
-    if (lane->shape.over &&
-        chain_init(&lane->chain, config->plan, device, memory, true, err) != STATUS_OK)
+    slot_shape_choose(&ring->shape, config, device, &ring->chain);
+    if (ring->shape.over &&
+        chain_init(&ring->chain, config->plan, device, memory, true, err) != STATUS_OK)
         return STATUS_FAILED;
-    slot_shape_choose(&lane->shape, config, device, &lane->chain);
+    slot_shape_choose(&ring->shape, config, device, &ring->chain);
     return STATUS_OK;
 }
 
-static enum status open_device(struct lane *lane, struct error *err)
+static enum status open_device(struct ring *ring, struct error *err)
 {
-    const struct staging_config *config = &lane->staging->config;
+    const struct staging_config *config = &ring->staging->config;
     enum status status = STATUS_OK;
-    if (!lane->context)
-        status = ocl_context_open(&lane->context, lane->device, config->selection.trace, err);
+    if (!ring->context)
+        status = ocl_context_open(&ring->context, ring->device, config->selection.trace, err);
     if (status != STATUS_OK)
         return status;
-    if (ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
-        ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
-        ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
+    if (ocl_queue_open(&ring->queues.upload, ring->context, "upload", err) != STATUS_OK ||
+        ocl_queue_open(&ring->queues.compute, ring->context, "compute", err) != STATUS_OK ||
+        ocl_queue_open(&ring->queues.read, ring->context, "read back", err) != STATUS_OK)
         return STATUS_FAILED;
-    status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
+    status = chain_open(&ring->chain, ring->context, ring->shape.bytes, err);
     if (status != STATUS_OK)
         return status;
-    return open_slots(lane, config, err);
+    return open_slots(ring, config, err);
 }
 
 /* Logs the slots for -v: "PoCL: 4 slots of 8.0 MiB, mapped; private". */
-static void describe_lane(const struct lane *lane)
+static void describe_ring(const struct ring *ring)
 {
     char text[1024];
     size_t used = (size_t)snprintf(
-        text, sizeof text, "%s: %u slots of %.1f MiB, %s;", lane->device->name, lane->slots_wanted,
-        (double)lane->shape.bytes / (1 << 20), lane->shape.shared ? "mapped" : "copied");
-    for (unsigned s = 0; s < lane->chain.count && used < sizeof text; s++) {
-        const struct chain_node *node = &lane->chain.node[s];
+        text, sizeof text, "%s: %u slots of %.1f MiB, %s;", ring->device->name, ring->slots_wanted,
+        (double)ring->shape.bytes / (1 << 20), ring->shape.shared ? "mapped" : "copied");
+    for (unsigned s = 0; s < ring->chain.count && used < sizeof text; s++) {
+        const struct chain_node *node = &ring->chain.node[s];
         if (node->step->describe)
             node->step->describe(node->state, text + used, sizeof text - used);
         used += strlen(text + used);
@@ -325,90 +325,90 @@ static void describe_lane(const struct lane *lane)
     log_message(LOG_DEBUG, "%s", text);
 }
 
-enum status staging_open_lane(struct lane *lane, struct error *err)
+enum status staging_open_ring(struct ring *ring, struct error *err)
 {
-    struct staging *staging = lane->staging;
-    enum status status = open_device(lane, err);
-    /* If another lane already works, parts may have the size that was planned. */
+    struct staging *staging = ring->staging;
+    enum status status = open_device(ring, err);
+    /* If another ring already works, parts may have the size that was planned. */
     if (status == STATUS_OK && staging->part_bytes > 0 &&
-        lane->shape.bytes / 2 < staging->part_bytes)
+        ring->shape.bytes / 2 < staging->part_bytes)
         status =
-            error_set(err, STATUS_FAILED, "%s is short of memory for slots", lane->device->name);
+            error_set(err, STATUS_FAILED, "%s is short of memory for slots", ring->device->name);
     if (status != STATUS_OK)
         return status;
-    describe_lane(lane);
+    describe_ring(ring);
     pthread_mutex_lock(&staging->lock);
-    lane->opened = true;
+    ring->opened = true;
     pthread_cond_broadcast(&staging->room);
     pthread_mutex_unlock(&staging->lock);
     /* Without a grower only the first slots are used. */
-    lane->grows = lane->slot_count < lane->slots_wanted &&
-                  pthread_create(&lane->grower, NULL, ring_grow, lane) == 0;
+    ring->grows = ring->slot_count < ring->slots_wanted &&
+                  pthread_create(&ring->grower, NULL, ring_grow, ring) == 0;
     return STATUS_OK;
 }
 
-static void close_lane(struct lane *lane)
+static void close_ring(struct ring *ring)
 {
-    if (lane->context && lane->queues.upload && lane->queues.compute && lane->queues.read) {
+    if (ring->context && ring->queues.upload && ring->queues.compute && ring->queues.read) {
         /* After an abort or a failure, wait until the device has finished its slots. */
-        struct ocl_queue *queue[] = {lane->queues.upload, lane->queues.compute, lane->queues.read};
+        struct ocl_queue *queue[] = {ring->queues.upload, ring->queues.compute, ring->queues.read};
         for (unsigned i = 0; i < 3; i++)
             ocl_finish(queue[i]);
-        pthread_mutex_lock(&lane->staging->lock);
-        for (unsigned i = 0; i < lane->slot_count; i++) {
-            while (lane->slot[i].watched)
-                pthread_cond_wait(&lane->staging->event, &lane->staging->lock);
+        pthread_mutex_lock(&ring->staging->lock);
+        for (unsigned i = 0; i < ring->slot_count; i++) {
+            while (ring->slot[i].watched)
+                pthread_cond_wait(&ring->staging->event, &ring->staging->lock);
         }
-        pthread_mutex_unlock(&lane->staging->lock);
+        pthread_mutex_unlock(&ring->staging->lock);
         double seconds[3] = {0};
-        for (unsigned i = 0; i < lane->slot_count; i++) {
-            slot_release_events(&lane->slot[i], lane->context, seconds);
-            slot_clear(&lane->slot[i], lane->queues);
+        for (unsigned i = 0; i < ring->slot_count; i++) {
+            slot_release_events(&ring->slot[i], ring->context, seconds);
+            slot_clear(&ring->slot[i], ring->queues);
         }
     }
-    chain_close(&lane->chain);
-    ocl_queue_close(&lane->queues.read);
-    ocl_queue_close(&lane->queues.compute);
-    ocl_queue_close(&lane->queues.upload);
-    ocl_context_close(&lane->context);
+    chain_close(&ring->chain);
+    ocl_queue_close(&ring->queues.read);
+    ocl_queue_close(&ring->queues.compute);
+    ocl_queue_close(&ring->queues.upload);
+    ocl_context_close(&ring->context);
 }
 
-/* Gives the last lane the number of an earlier one with an equal device, or a new one. */
-static void number_kind(const struct staging *staging, struct lane *lane)
+/* Gives the last ring the number of an earlier one with an equal device, or a new one. */
+static void number_kind(const struct staging *staging, struct ring *ring)
 {
-    lane->alike = staging->lane_count;
-    for (unsigned i = 0; i + 1 < staging->lane_count; i++) {
-        const struct lane *other = &staging->lane[i];
-        if (lane->device->platform_id == other->device->platform_id &&
-            strcmp(lane->device->name, other->device->name) == 0)
-            lane->alike = other->alike;
+    ring->alike = staging->ring_count;
+    for (unsigned i = 0; i + 1 < staging->ring_count; i++) {
+        const struct ring *other = &staging->ring[i];
+        if (ring->device->platform_id == other->device->platform_id &&
+            strcmp(ring->device->name, other->device->name) == 0)
+            ring->alike = other->alike;
     }
 }
 
-/* Plans the lanes of all devices and opens the first one that can be opened. The others are opened
+/* Plans the rings of all devices and opens the first one that can be opened. The others are opened
  * by their threads meanwhile: a driver opens devices one at a time. */
-static enum status open_lanes(struct staging *staging, struct error *err)
+static enum status open_rings(struct staging *staging, struct error *err)
 {
     struct ocl_selection *selection = &staging->config.selection;
     enum status status = STATUS_OK;
     bool opened = false;
     for (unsigned i = 0; i < selection->count; i++) {
         const struct ocl_device *device = &selection->devices->device[selection->chosen[i]];
-        struct lane *lane = &staging->lane[staging->lane_count];
+        struct ring *ring = &staging->ring[staging->ring_count];
         struct error failed = ERROR_INIT;
-        lane->context = selection->context;
+        ring->context = selection->context;
         selection->context = NULL;
-        enum status now = plan_lane(lane, staging, device, &failed);
+        enum status now = plan_ring(ring, staging, device, &failed);
         if (now == STATUS_OK && !opened)
-            now = staging_open_lane(lane, &failed);
+            now = staging_open_ring(ring, &failed);
         if (now == STATUS_OK) {
             opened = true;
-            staging->lane_count++;
-            number_kind(staging, lane);
+            staging->ring_count++;
+            number_kind(staging, ring);
             continue;
         }
-        close_lane(lane);
-        memset(lane, 0, sizeof *lane);
+        close_ring(ring);
+        memset(ring, 0, sizeof *ring);
         if (selection->count > 1) {
             char line[1024];
             log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
@@ -419,11 +419,11 @@ static enum status open_lanes(struct staging *staging, struct error *err)
             *err = failed;
         }
     }
-    if (staging->lane_count == 0)
+    if (staging->ring_count == 0)
         return status;
-    staging->part_bytes = staging->lane[0].shape.bytes / 2;
-    for (unsigned i = 1; i < staging->lane_count; i++)
-        staging->part_bytes = min_u64(staging->part_bytes, staging->lane[i].shape.bytes / 2);
+    staging->part_bytes = staging->ring[0].shape.bytes / 2;
+    for (unsigned i = 1; i < staging->ring_count; i++)
+        staging->part_bytes = min_u64(staging->part_bytes, staging->ring[i].shape.bytes / 2);
     *err = (struct error)ERROR_INIT;
     return STATUS_OK;
 }
@@ -445,16 +445,16 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
     cond_init_monotonic(&staging->event);
     pthread_cond_init(&staging->grow, NULL);
     enum status status = STATUS_OK;
-    staging->lane = calloc(config->selection.count, sizeof *staging->lane);
-    if (!staging->lane)
+    staging->ring = calloc(config->selection.count, sizeof *staging->ring);
+    if (!staging->ring)
         status =
-            error_memory(err, config->selection.count * sizeof *staging->lane, "the slot rings");
+            error_memory(err, config->selection.count * sizeof *staging->ring, "the slot rings");
     if (status == STATUS_OK)
-        status = open_lanes(staging, err);
-    for (unsigned i = 0; i < staging->lane_count && status == STATUS_OK; i++) {
-        struct lane *lane = &staging->lane[i];
-        int code = pthread_create(&lane->thread, NULL, ring_serve, lane);
-        lane->started = code == 0;
+        status = open_rings(staging, err);
+    for (unsigned i = 0; i < staging->ring_count && status == STATUS_OK; i++) {
+        struct ring *ring = &staging->ring[i];
+        int code = pthread_create(&ring->thread, NULL, ring_serve, ring);
+        ring->started = code == 0;
         if (code != 0)
             status = error_errno(err, STATUS_FAILED, code, "pthread_create",
                                  "cannot start a device thread");
@@ -494,8 +494,8 @@ bool staging_would_take(const struct step_plan *plan, const struct ocl_device *d
 
 bool staging_takes(const struct staging *staging, enum payload payload)
 {
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        if (chain_takes(&staging->lane[i].chain, payload, false))
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        if (chain_takes(&staging->ring[i].chain, payload, false))
             return true;
     }
     return false;
@@ -504,11 +504,11 @@ bool staging_takes(const struct staging *staging, enum payload payload)
 void staging_times(struct staging *staging, struct staging_times *times)
 {
     pthread_mutex_lock(&staging->lock);
-    *times = (struct staging_times){.lanes = staging->lane_count};
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        times->upload += staging->lane[i].seconds[0];
-        times->compute += staging->lane[i].seconds[1];
-        times->read_back += staging->lane[i].seconds[2];
+    *times = (struct staging_times){.rings = staging->ring_count};
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        times->upload += staging->ring[i].seconds[0];
+        times->compute += staging->ring[i].seconds[1];
+        times->read_back += staging->ring[i].seconds[2];
     }
     pthread_mutex_unlock(&staging->lock);
 }
@@ -516,41 +516,41 @@ void staging_times(struct staging *staging, struct staging_times *times)
 void staging_settle(struct staging *staging)
 {
     pthread_mutex_lock(&staging->lock);
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        ring_seal(&staging->lane[i]);
-        while (!staging->aborted && !ring_is_empty(&staging->lane[i]))
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        ring_seal(&staging->ring[i]);
+        while (!staging->aborted && !ring_is_empty(&staging->ring[i]))
             pthread_cond_wait(&staging->room, &staging->lock);
     }
     pthread_mutex_unlock(&staging->lock);
 }
 
-static void join_lane(struct lane *lane)
+static void join_ring(struct ring *ring)
 {
-    if (lane->started)
-        pthread_join(lane->thread, NULL);
-    if (lane->grows)
-        pthread_join(lane->grower, NULL);
-    lane->started = lane->grows = false;
+    if (ring->started)
+        pthread_join(ring->thread, NULL);
+    if (ring->grows)
+        pthread_join(ring->grower, NULL);
+    ring->started = ring->grows = false;
 }
 
 void staging_drain(struct staging *staging)
 {
     pthread_mutex_lock(&staging->lock);
     staging->ending = true;
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        struct lane *lane = &staging->lane[i];
-        lane->drained = lane->opened || lane->failed;
-        ring_seal(lane);
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        struct ring *ring = &staging->ring[i];
+        ring->drained = ring->opened || ring->failed;
+        ring_seal(ring);
         /* A simulator takes a minute to prove its kernels, while others have done the work. */
-        if (lane->opened && (staging->aborted || (!lane->built && lane->pending == 0)))
-            chain_abandon(&lane->chain);
+        if (ring->opened && (staging->aborted || (!ring->built && ring->pending == 0)))
+            chain_abandon(&ring->chain);
     }
     pthread_cond_broadcast(&staging->event);
     pthread_cond_broadcast(&staging->grow);
     pthread_mutex_unlock(&staging->lock);
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        if (staging->lane[i].drained)
-            join_lane(&staging->lane[i]);
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        if (staging->ring[i].drained)
+            join_ring(&staging->ring[i]);
     }
 }
 
@@ -560,12 +560,12 @@ void staging_close(struct staging **out)
     if (!staging)
         return;
     staging_drain(staging);
-    for (unsigned i = 0; i < staging->lane_count; i++) {
-        join_lane(&staging->lane[i]);
-        close_lane(&staging->lane[i]);
+    for (unsigned i = 0; i < staging->ring_count; i++) {
+        join_ring(&staging->ring[i]);
+        close_ring(&staging->ring[i]);
     }
     ocl_context_close(&staging->config.selection.context);
-    free(staging->lane);
+    free(staging->ring);
     pthread_cond_destroy(&staging->event);
     pthread_cond_destroy(&staging->room);
     pthread_cond_destroy(&staging->grow);

@@ -7,12 +7,12 @@
  * A slot is host memory with fast device access (pinned, or shared with the device), its
  * counterpart on the device, and the values of its parts. Decode threads write parts of images into
  * the slot that is filling; when nothing more fits, or when the device is idle, the slot is sealed
- * and, once its last part has been submitted or cancelled, passed to the device's lane thread. It
+ * and, once its last part has been submitted or cancelled, passed to the device's ring thread. It
  * uploads, computes and reads back on three queues chained by events, so that successive slots
  * overlap; on a device that shares memory with the host a slot is unmapped and mapped instead of
- * copied. Results are delivered on the lane thread.
+ * copied. Results are delivered on the ring thread.
  *
- * Each device is a lane with its own ring; a part goes to the lane that is expected to count it
+ * Each device has a ring of its own; a part goes to the ring that is expected to count it
  * first (share.c). A device that fails is no longer used, and images with parts on it are reported
  * as lost. */
 #ifndef CLPIPE_DEVICE_STAGING_H
@@ -38,7 +38,7 @@ struct staging_part {
 };
 
 /* Opens a context and queues, allocates slots (fewer or smaller ones, with a notice, if memory is
- * short) and starts the lane threads, which first build the kernels. With several devices, one is
+ * short) and starts the ring threads, which first build the kernels. With several devices, one is
  * opened here and the others by their threads while it works; devices that cannot be opened are
  * skipped with a notice. */
 enum status staging_open(struct staging **out, const struct staging_config *config,
@@ -60,7 +60,7 @@ unsigned staging_goals(scale_goal goals[STEP_NODES_MAX], const struct staging *s
 bool staging_would_take(const struct step_plan *plan, const struct ocl_device *device,
                         enum payload payload);
 
-/* Does any lane accept parts with that payload? */
+/* Does any ring accept parts with that payload? */
 bool staging_takes(const struct staging *staging, enum payload payload);
 
 /* For callers that can do other work while all slots are full. */
@@ -73,12 +73,12 @@ struct staging_else {
 };
 
 /* Acquires space for the pixels of pixels->rect, whose orientation, width and height are those of
- * the image. Blocks until a slot has space; false: the run is over (aborted, or every lane has
+ * the image. Blocks until a slot has space; false: the run is over (aborted, or every ring has
  * failed). If the rect has more than staging_part_bytes, needs more table entries than a slot has,
  * or has more pixels than the device should get now, fewer rows are granted: part->shape.rect is
  * the granted rect, never less than one row and the overlap. coded: shapes of the whole image in
  * `coded_count` other payloads of at most staging_part_bytes, in order of preference. part->shape
- * is set to the first one that the lane accepts, if the rect is the whole image. otherwise: if not
+ * is set to the first one that the ring accepts, if the rect is the whole image. otherwise: if not
  * NULL, acquire sets `full` and returns false instead of waiting for a slot. */
 bool staging_acquire(struct staging *staging, struct staging_part *part,
                      const struct part_shape *pixels, const struct part_shape *coded,
@@ -97,16 +97,16 @@ void staging_abort(struct staging *staging);
 /* Seconds of device work. */
 struct staging_times {
     double upload, compute, read_back;
-    unsigned lanes;
+    unsigned rings;
 };
-/* The work so far, summed over lanes, from event timestamps. Any thread. */
+/* The work so far, summed over rings, from event timestamps. Any thread. */
 void staging_times(struct staging *staging, struct staging_times *times);
 
 /* Waits until every submitted part was delivered or lost, or the run is aborted. No part may be
  * outstanding. */
 void staging_settle(struct staging *staging);
 
-/* Waits until every submitted part was delivered (unless aborted or failed) and ends the lane
+/* Waits until every submitted part was delivered (unless aborted or failed) and ends the ring
  * threads, except those that still open their device: staging_close waits for them. No part may be
  * outstanding. */
 void staging_drain(struct staging *staging);

@@ -17,18 +17,18 @@ struct part_result {
 struct staging_config {
     struct ocl_selection selection; /* staging takes over its context */
     const struct step_plan *plan;   /* steps for every device; must outlive staging */
-    uint64_t host_memory;           /* bytes, for the slots of all lanes */
+    uint64_t host_memory;           /* bytes, for the slots of all rings */
     uint64_t device_memory;         /* bytes per device; 0: all */
     uint64_t slot_bytes;            /* 0: chosen for the device */
     unsigned slot_count;            /* 0: chosen */
     unsigned threads;               /* number of threads that fill slots */
 
-    /* A submitted part is done. Called on lane threads, maybe several at a time. */
+    /* A submitted part is done. Called on ring threads, maybe several at a time. */
     void (*deliver)(void *context, void *picture, const struct part_result *result);
-    /* A device has failed permanently; `alive` others continue. Called once, on its lane thread. */
+    /* A device has failed permanently; `alive` others continue. Called once, on its ring thread. */
     void (*failed)(void *context, const struct error *err, unsigned alive);
     /* A submitted part of the picture is lost because its device has failed. Called after `failed`,
-     * on a lane thread. */
+     * on a ring thread. */
     void (*lost)(void *context, void *picture);
     void *context;
 };

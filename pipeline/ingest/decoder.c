@@ -626,8 +626,8 @@ static void decode_pictures(struct decoder *decoder)
     struct picture *pictures[DECODE_AHEAD_MAX];
     unsigned count;
     struct decode_options options = ingest->decode;
-    options.coefficients = config->lanes->coefficients;
-    options.streams = config->lanes->streams;
+    options.coefficients = config->device_side->coefficients;
+    options.streams = config->device_side->streams;
     options.stop = config->job->stop;
     bool going = (ingest->isolate ? decode_open_isolated(&decode, ingest->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;

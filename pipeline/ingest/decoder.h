@@ -3,7 +3,7 @@
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
-#include "ingest/lanes.h"
+#include "ingest/device_side.h"
 #include "ingest/picture.h"
 
 struct decoders;
@@ -14,9 +14,9 @@ struct decoders_config {
     struct picture *(*take)(void *context, struct picture_waits *waits,
                             bool wait); /* readers_take */
     void *context;
-    const struct lanes *lanes; /* which forms of JPEG pictures are submitted */
-    unsigned open_files;       /* upper bound per thread */
-    uint32_t thumbnail_size;   /* 0: no thumbnails */
+    const struct device_side *device_side; /* which forms of JPEG pictures are submitted */
+    unsigned open_files;                   /* upper bound per thread */
+    uint32_t thumbnail_size;               /* 0: no thumbnails */
 };
 
 /* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "ingest/decoder.h"
-#include "ingest/lanes.h"
+#include "ingest/device_side.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct run {
     struct picture *again; /* to be decoded again */
 
     struct picture_sink sink;
-    struct lanes lanes;
+    struct device_side device_side;
     struct decoders *decoders;
 };
 
@@ -132,10 +132,10 @@ static enum status open_all(struct run *run, struct error *err)
     const struct decoders_config decoders = {.job = &run->job,
                                              .take = take_picture,
                                              .context = run,
-                                             .lanes = &run->lanes,
+                                             .device_side = &run->device_side,
                                              .open_files = 1};
     struct ocl_selection devices = describing->devices;
-    const enum status status = lanes_open(&run->lanes, &run->job, &devices, &plan, err);
+    const enum status status = device_side_open(&run->device_side, &run->job, &devices, &plan, err);
     return status == STATUS_OK ? decoders_open(&run->decoders, &decoders, err) : status;
 }
 

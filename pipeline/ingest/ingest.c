@@ -3,7 +3,7 @@
  *   calling thread: opens the devices while a thread walks; then shows progress until the
  *   decode threads have ended
  *
- *   walk ──lock──> readers ──ring──> decoders ──> staging ──> lanes ──queue──> recorder ──> F.h5
+ *   walk ──lock──> readers ──ring──> decoders ──> staging ──> rings ──queue──> recorder ──> F.h5
  *   spool          threads:          threads:     slots       a thread         thread:
  *   file           open files        read, decode             a device         stores in
  *                     ▲              into slots                  │             order, logs
@@ -40,7 +40,7 @@
 #include "ingest/beside.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
-#include "ingest/lanes.h"
+#include "ingest/device_side.h"
 #include "ingest/learning.h"
 #include "ingest/losses.h"
 #include "ingest/readers.h"
@@ -87,7 +87,7 @@ struct ingest {
     uint64_t files, bytes;
     struct readers *readers;
     struct decoders *decoders;
-    struct lanes lanes;
+    struct device_side device_side;
     struct recorder *recorder;
     struct store *store;
 };
@@ -213,7 +213,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     struct ocl_selection *devices = &ingest->devices;
     ingest->sink.thumbnail_size =
-        ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && lanes_make_pixels(config, devices)
+        ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && device_side_makes_pixels(config, devices)
             ? ingest->thumbnail_size
             : 0;
     const struct plan_config plan = {
@@ -222,10 +222,11 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .thumbnail_size = ingest->sink.thumbnail_size,
         .codes = true,
     };
-    const enum status status = lanes_open(&ingest->lanes, &ingest->job, devices, &plan, err);
+    const enum status status =
+        device_side_open(&ingest->device_side, &ingest->job, devices, &plan, err);
     if (status != STATUS_OK)
         return status;
-    ingest->report->memory = ingest->lanes.memory;
+    ingest->report->memory = ingest->device_side.memory;
     char *names = ingest->report->device;
     const size_t size = sizeof ingest->report->device;
     size_t used = 0;
@@ -276,10 +277,10 @@ static bool open_later(const struct ingest *ingest)
     const bool thumbnails = ingest->config->thumbnails != THUMBNAILS_KEPT ||
                             store_thumbnail_size(ingest->store, &file) > 0;
     return feature_set_lacks_codebooks(&ingest->features) ||
-           (thumbnails && lanes_make_pixels(ingest->config, &ingest->devices));
+           (thumbnails && device_side_makes_pixels(ingest->config, &ingest->devices));
 }
 
-/* Opens the context of the first device, which learns codebooks and then belongs to the lanes. */
+/* Opens the context of the first device, which learns codebooks and then belongs to the rings. */
 static enum status open_context(struct ingest *ingest, struct error *err)
 {
     struct ocl_selection *devices = &ingest->devices;
@@ -405,7 +406,7 @@ static enum status open_flow(struct ingest *ingest, unsigned open_files, struct 
 {
     const struct ingest_config *config = ingest->config;
     const uint64_t window =
-        bounds_window(ingest->lanes.memory, ingest->sink.counters, ingest->thumbnail_size,
+        bounds_window(ingest->device_side.memory, ingest->sink.counters, ingest->thumbnail_size,
                       ingest->sink.thumbnail_size > 0, config->threads);
     pthread_mutex_lock(&ingest->lock);
     enum status status = readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store,
@@ -469,7 +470,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         .job = &ingest->job,
         .take = take_picture,
         .context = ingest->readers,
-        .lanes = &ingest->lanes,
+        .device_side = &ingest->device_side,
         .open_files = open_files,
         .thumbnail_size = ingest->thumbnail_size,
     };
@@ -695,8 +696,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
         (struct picture_sink){.finished = send_finished, .again = send_again, .context = &ingest};
     pthread_mutex_init(&ingest.lock, NULL);
     ingest_job_init(&ingest.job, config, wake_all, &ingest);
-    ingest.lanes.memory = ingest.config->memory;
-    *report = (struct ingest_report){.memory = ingest.lanes.memory};
+    ingest.device_side.memory = ingest.config->memory;
+    *report = (struct ingest_report){.memory = ingest.device_side.memory};
 
     const int64_t start = clock_now();
     ingest_job_show(&ingest.job, start);

@@ -19,7 +19,7 @@ struct ingest_job {
     void (*wake)(void *context);
     void *context;
 
-    /* Set by lanes_open; NULL before, and in a dry run. */
+    /* Set by device_side_open; NULL before, and in a dry run. */
     struct staging *staging;
     struct budget *budget; /* for memory of codecs besides the slots */
 

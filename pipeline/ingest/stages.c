@@ -14,11 +14,11 @@ void stages_init(struct stage_times stage[INGEST_STAGES])
 void stages_add_devices(struct stage_times stage[INGEST_STAGES], const struct staging_times *times,
                         double wall)
 {
-    const double all = times->lanes * wall;
+    const double all = times->rings * wall;
     stage[STAGE_UPLOAD].busy = times->upload;
     stage[STAGE_HISTOGRAM].busy = times->compute + times->read_back;
     for (unsigned i = STAGE_UPLOAD; i <= STAGE_HISTOGRAM; i++) {
-        stage[i].threads = times->lanes;
+        stage[i].threads = times->rings;
         stage[i].starved = all > stage[i].busy ? all - stage[i].busy : 0;
     }
 }

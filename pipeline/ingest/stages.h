@@ -17,7 +17,7 @@ enum { STAGE_WALK, STAGE_DECODE, STAGE_UPLOAD, STAGE_HISTOGRAM, STAGE_STORE, ING
 /* Names the stages and sets one thread each; keeps their times. */
 void stages_init(struct stage_times stage[INGEST_STAGES]);
 
-/* Sets the stages of the devices in a run of `wall` seconds: each lane is busy or starved. */
+/* Sets the stages of the devices in a run of `wall` seconds: each ring is busy or starved. */
 void stages_add_devices(struct stage_times stage[INGEST_STAGES], const struct staging_times *times,
                         double wall);
 

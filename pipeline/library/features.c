@@ -61,18 +61,18 @@ static bool check_picture(const struct call *call, uint64_t i, struct error *err
     struct clpipe_picture one;
     return library_take(&one, sizeof one, picture_at(call, i), "clpipe_picture", err) &&
            REQUIRE(one.size == call->size && one.size >= sizeof one, err,
-                   "picture %llu has another size", number) &&
+                   "struct clpipe_picture %llu has a different size", number) &&
            REQUIRE(!one.path + !one.bytes + !one.pixels == 2, err,
                    "picture %llu needs one of path, bytes and pixels", number) &&
            REQUIRE(!one.pixels || (one.width > 0 && one.height > 0 &&
                                    (one.channels == 1 || one.channels == 3)),
-                   err, "picture %llu is %u x %u pixels of %u bytes; they have 1 or 3", number,
-                   one.width, one.height, one.channels) &&
+                   err, "picture %llu is %u x %u pixels of %u channels: it needs pixels, of 1 or 3",
+                   number, one.width, one.height, one.channels) &&
            REQUIRE(!one.pixels ||
                        library_strides_fit(
                            (int64_t[]){one.row_stride, one.column_stride, one.channel_stride},
                            (uint64_t[]){one.height, one.width, one.channels}, 3, 1),
-                   err, "picture %llu has strides that cannot be", number);
+                   err, "picture %llu has invalid strides", number);
 }
 
 /* Wraps pixels as a PNM file, so that they are decoded like all pictures. */

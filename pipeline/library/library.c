@@ -161,7 +161,7 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
     pthread_mutex_unlock(&lock);
     if (!library) {
         error_set(why, STATUS_FAILED,
-                  "the handle is not open: it was closed, or is none of this kind");
+                  "the handle is not open: it was closed, or clpipe_open did not return it");
         return NULL;
     }
     pthread_mutex_lock(&library->call);
@@ -260,7 +260,7 @@ int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_er
 {
     struct error why = ERROR_INIT;
     struct library *library = library_begin(clpipe, NULL, &why);
-    if (library && REQUIRE(name && size > 0, &why, "no room for a name"))
+    if (library && REQUIRE(name && size > 0, &why, "there is no room for a name: NULL"))
         snprintf(name, size, "%s", library->contexts.names);
     return library_end(library, &why, err);
 }

@@ -381,7 +381,7 @@ def test_progress_of_features(library, handle):
     ({}, ["gray"], None, "picture 0 needs one of path, bytes and pixels"),
     ({"path": b"x", "bytes": b"y"}, ["gray"], None, "picture 0 needs one of"),
     ({"pixels": 16, "width": 3, "channels": 3}, ["gray"], None, "picture 0 is 3 x 0"),
-    ({"pixels": 16, "width": 3, "height": 3, "channels": 2}, ["gray"], None, "of 2 bytes"),
+    ({"pixels": 16, "width": 3, "height": 3, "channels": 2}, ["gray"], None, "of 2 channels"),
     ({"pixels": 16, "width": 3, "height": 3, "channels": 3, "row_stride": 1 << 62}, ["gray"], None, "strides"),
     ({"size": 8, "path": b"x"}, ["gray"], None, "picture 0"),
 ])

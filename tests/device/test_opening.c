@@ -123,7 +123,7 @@ static bool submit_two(struct run *run)
     for (unsigned i = 0; i < 2; i++) {
         assert_true(staging_acquire(run->staging, &part[i], &pixels, NULL, 0, NULL));
         memset(part[i].bytes, 100, part[i].shape.bytes);
-        second = second || part[i].slot->lane != &run->staging->lane[0];
+        second = second || part[i].slot->ring != &run->staging->ring[0];
     }
     for (unsigned i = 0; i < 2; i++)
         staging_submit(run->staging, &part[i], run);

@@ -7,32 +7,32 @@
 
 #define MB 1000000ull
 
-/* Two open and built lanes: what they hold, and how many bytes they count in a second. */
+/* Two open and built rings: what they hold, and how many bytes they count in a second. */
 struct two {
-    struct lane lane[2];
+    struct ring ring[2];
     struct staging staging;
 };
 
 static void set(struct two *two, uint64_t pending0, double rate0, uint64_t pending1, double rate1)
 {
-    *two = (struct two){.staging = {.lane = two->lane, .lane_count = 2}};
+    *two = (struct two){.staging = {.ring = two->ring, .ring_count = 2}};
     for (int i = 0; i < 2; i++) {
-        struct lane *lane = &two->lane[i];
-        lane->opened = true;
-        lane->built = true;
-        lane->pending = i ? pending1 : pending0;
-        lane->rate = i ? rate1 : rate0;
-        lane->last_end = clock_now();
-        lane->last_took = 60 * 1000000000ll;
+        struct ring *ring = &two->ring[i];
+        ring->opened = true;
+        ring->built = true;
+        ring->pending = i ? pending1 : pending0;
+        ring->rate = i ? rate1 : rate0;
+        ring->last_end = clock_now();
+        ring->last_took = 60 * 1000000000ll;
     }
 }
 
-/* The lane that gets a part of `bytes`, -1 for none, and in *cut how much of it. */
+/* The ring that gets a part of `bytes`, -1 for none, and in *cut how much of it. */
 static int choose(uint64_t *cut, const struct two *two, uint64_t bytes)
 {
     *cut = bytes;
-    const struct lane *lane = share_choose(cut, &two->staging);
-    return lane ? (int)(lane - two->lane) : -1;
+    const struct ring *ring = share_choose(cut, &two->staging);
+    return ring ? (int)(ring - two->ring) : -1;
 }
 
 static void who_is_done_first(void **state)
@@ -51,7 +51,7 @@ static void who_is_done_first(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
 }
 
-static void no_lane_has_more_than_it_counts_soon(void **state)
+static void no_ring_has_more_than_it_counts_soon(void **state)
 {
     (void)state;
     struct two two;
@@ -76,11 +76,11 @@ static void unknown_ones_are_tried_with_little(void **state)
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_in_range(cut, 1, MB / 10);
     /* One part at a time. */
-    two.lane[0].pending = cut;
+    two.ring[0].pending = cut;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
-    two.lane[1].pending = MB;
-    two.lane[1].rate = 0;
+    two.ring[1].pending = MB;
+    two.ring[1].rate = 0;
     assert_int_equal(choose(&cut, &two, MB), -1);
 }
 
@@ -90,20 +90,20 @@ static void those_of_one_kind_are_not_tried(void **state)
     struct two two;
     uint64_t cut;
     set(&two, 3 * MB, 0, 2 * MB, 0);
-    two.lane[0].alike = two.lane[1].alike = 1;
+    two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, 900 * MB), 1);
     assert_int_equal(cut, 900 * MB);
     /* One is measured: so is the other. */
-    two.lane[0].rate = 1e9;
+    two.ring[0].rate = 1e9;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.lane[1].pending = 4 * MB;
+    two.ring[1].pending = 4 * MB;
     assert_int_equal(choose(&cut, &two, MB), 0);
-    two.lane[1].pending = 0;
-    two.lane[1].last_took = 1;
+    two.ring[1].pending = 0;
+    two.ring[1].last_took = 1;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
     /* Beside another kind it is. */
-    two.lane[1].alike = 2;
+    two.ring[1].alike = 2;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, 32 << 10);
 }
@@ -115,14 +115,14 @@ static void slow_ones_are_tried_again(void **state)
     uint64_t cut;
     set(&two, 0, 1e5, 0, 1e9);
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.lane[0].last_took = 1; /* and has been idle for longer than that */
+    two.ring[0].last_took = 1; /* and has been idle for longer than that */
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_int_equal(cut, 32 << 10);
     /* For 16 times as long as its last slot took, a minute, it is left alone. */
-    two.lane[0].last_took = 60 * 1000000000ll;
-    two.lane[0].last_end = clock_now() - 15 * two.lane[0].last_took;
+    two.ring[0].last_took = 60 * 1000000000ll;
+    two.ring[0].last_end = clock_now() - 15 * two.ring[0].last_took;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.lane[0].last_end = clock_now() - 17 * two.lane[0].last_took;
+    two.ring[0].last_end = clock_now() - 17 * two.ring[0].last_took;
     assert_int_equal(choose(&cut, &two, MB), 0);
 }
 
@@ -132,23 +132,23 @@ static void while_kernels_are_built(void **state)
     struct two two;
     uint64_t cut;
     set(&two, 0, 0, 50 * MB, 1e9);
-    two.lane[0].built = false;
+    two.ring[0].built = false;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.lane[1].built = false;
+    two.ring[1].built = false;
     assert_int_equal(choose(&cut, &two, MB), -1);
     /* Of one kind, they get pixels meanwhile; what is not open gets none. */
-    two.lane[0].alike = two.lane[1].alike = 1;
+    two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, MB), 0);
-    two.lane[0].opened = false;
+    two.ring[0].opened = false;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.lane[1].failed = true;
+    two.ring[1].failed = true;
     assert_int_equal(choose(&cut, &two, MB), -1);
-    two.lane[1].failed = false;
-    two.lane[1].built = true;
+    two.ring[1].failed = false;
+    two.ring[1].built = true;
     assert_int_equal(choose(&cut, &two, MB), 1);
     /* However fast it is said to be. */
     set(&two, 0, 1e12, 0, 1e6);
-    two.lane[0].built = false;
+    two.ring[0].built = false;
     assert_int_equal(choose(&cut, &two, 100), 1);
 }
 
@@ -158,38 +158,38 @@ static void the_last_one_gets_all(void **state)
     struct two two;
     uint64_t cut;
     set(&two, 100 * MB, 1e3, 0, 1e9);
-    two.lane[1].failed = true;
+    two.ring[1].failed = true;
     assert_int_equal(share_alive(&two.staging), 1);
     assert_int_equal(choose(&cut, &two, 50 * MB), 0);
     assert_int_equal(cut, 50 * MB);
-    two.lane[0].built = false;
+    two.ring[0].built = false;
     assert_int_equal(choose(&cut, &two, MB), 0);
-    two.lane[0].failed = true;
+    two.ring[0].failed = true;
     assert_int_equal(choose(&cut, &two, MB), -1);
 }
 
 static void rates_are_measured_from_the_second_slot_on(void **state)
 {
     (void)state;
-    struct lane lane = {0};
-    share_measure(&lane, MB, clock_now() - 1000000000);
-    assert_true(lane.rate == 0);
-    lane.last_end = clock_now() - 500000000; /* it had other slots before this one */
-    share_measure(&lane, MB, clock_now() - 1000000000);
-    assert_in_range((uint64_t)lane.rate, MB * 18 / 10, MB * 2);
-    lane.last_end = clock_now() - 1000000000;
-    share_measure(&lane, MB, clock_now() - 500000000);
-    assert_in_range((uint64_t)lane.rate, MB * 18 / 10, MB * 2);
+    struct ring ring = {0};
+    share_measure(&ring, MB, clock_now() - 1000000000);
+    assert_true(ring.rate == 0);
+    ring.last_end = clock_now() - 500000000; /* it had other slots before this one */
+    share_measure(&ring, MB, clock_now() - 1000000000);
+    assert_in_range((uint64_t)ring.rate, MB * 18 / 10, MB * 2);
+    ring.last_end = clock_now() - 1000000000;
+    share_measure(&ring, MB, clock_now() - 500000000);
+    assert_in_range((uint64_t)ring.rate, MB * 18 / 10, MB * 2);
     /* Half of it is what was known. */
-    lane.rate = 10e6;
-    lane.last_end = clock_now() - 1000000000;
-    share_measure(&lane, MB, clock_now() - 500000000);
-    assert_in_range((uint64_t)lane.rate, MB * 59 / 10, MB * 6);
+    ring.rate = 10e6;
+    ring.last_end = clock_now() - 1000000000;
+    share_measure(&ring, MB, clock_now() - 500000000);
+    assert_in_range((uint64_t)ring.rate, MB * 59 / 10, MB * 6);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_done_first),
-    cmocka_unit_test(no_lane_has_more_than_it_counts_soon),
+    cmocka_unit_test(no_ring_has_more_than_it_counts_soon),
     cmocka_unit_test(unknown_ones_are_tried_with_little),
     cmocka_unit_test(those_of_one_kind_are_not_tried),
     cmocka_unit_test(slow_ones_are_tried_again),

@@ -16,11 +16,11 @@ static void names_and_threads(void **state)
     assert_true(stage[STAGE_WALK].busy == 3);
 }
 
-static void lanes_are_busy_or_starved(void **state)
+static void rings_are_busy_or_starved(void **state)
 {
     (void)state;
     struct stage_times stage[INGEST_STAGES] = {{0}};
-    const struct staging_times times = {.upload = 1.5, .compute = 4, .read_back = 0.25, .lanes = 2};
+    const struct staging_times times = {.upload = 1.5, .compute = 4, .read_back = 0.25, .rings = 2};
     stages_init(stage);
     stages_add_devices(stage, &times, 10);
     assert_int_equal(stage[STAGE_UPLOAD].threads, 2);
@@ -63,7 +63,7 @@ static void the_busiest_threads(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(names_and_threads),
-    cmocka_unit_test(lanes_are_busy_or_starved),
+    cmocka_unit_test(rings_are_busy_or_starved),
     cmocka_unit_test(the_busiest_threads),
 };
 TEST_GROUP(stages, NULL, NULL)
