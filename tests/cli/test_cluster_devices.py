@@ -105,18 +105,29 @@ def test_mini_batches_take_one(place, several, tmp_path):
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
 
 
+def size_of(path):
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("arguments, kept", ((["-k", 40, "--n-init", 12], 1), (["--split", "60x40"], 100000)))
+@pytest.mark.parametrize("arguments, kept", ((["-k", 40, "--n-init", 12], 1), (["--split", "60x40"], 50000)))
 def test_goes_on_with_other_devices(place, several, tmp_path, arguments, kept):
     """From a state that two devices kept, on one: for a split, of many of its 60 parts."""
     cluster(place, tmp_path / "whole.h5", *arguments, env=several[1])
     command = [CLPIPE, "cluster", place / "rows.npy", "-o", "x.h5", "--device", "all", *arguments,
                "--checkpoint", "0.001", "--progress", "never"]
-    process = subprocess.Popen([str(part) for part in command], cwd=tmp_path,
-                               stderr=subprocess.DEVNULL, env={**os.environ, **several[2]})
     checkpoint = tmp_path / "x.h5.kmeans.checkpoint"
-    while process.poll() is None and not (checkpoint.exists() and checkpoint.stat().st_size >= kept):
-        time.sleep(0.002)
+    for _ in range(10):  # on a slow disk states are seldom kept
+        (tmp_path / "x.h5").unlink(missing_ok=True)
+        process = subprocess.Popen([str(part) for part in command], cwd=tmp_path,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, **several[2]})
+        while process.poll() is None and size_of(checkpoint) < kept:
+            time.sleep(0.002)
+        if process.poll() is None:
+            break
     process.kill()
     process.wait()
     result = cluster(place, tmp_path / "x.h5", *arguments, env=several[1])
