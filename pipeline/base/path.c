@@ -163,6 +163,14 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
     return at;
 }
 
+char *path_utf8(const char *bytes, size_t length)
+{
+    char *text = malloc(4 * length + 1);
+    if (text)
+        path_to_utf8(text, 4 * length + 1, bytes, length);
+    return text;
+}
+
 static int digit_value(char digit)
 {
     return digit >= '0' && digit <= '9'   ? digit - '0'

@@ -22,6 +22,9 @@ bool utf8_valid(const char *bytes, size_t length);
  * size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
+/* That text in allocated memory. NULL: out of memory. */
+char *path_utf8(const char *bytes, size_t length);
+
 /* The length that path_to_utf8 would return. */
 size_t path_text_length(const char *bytes, size_t length);
 

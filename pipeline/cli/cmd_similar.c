@@ -601,10 +601,9 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
         const size_t length = strlen(similar->names[i]);
         if (similar->failed[i].status != STATUS_OK)
             continue;
-        char *query = malloc(4 * length + 1);
+        char *query = path_utf8(similar->names[i], length);
         if (!query)
             return error_memory(err, 4 * length + 1, "a file name");
-        path_to_utf8(query, 4 * length + 1, similar->names[i], length);
         if (similar->format < 0)
             begin_person(similar, i, query, first);
         status = put_places(similar, &table, i, query, err);

@@ -51,11 +51,10 @@ static enum status put_path(struct export *export, const char *path, const char 
         locate_image(&export->locator, &absolute, export->result, source, path_raw, err);
     if (status != STATUS_OK)
         return status;
-    const size_t length = strlen(absolute), size = 4 * length + 1;
-    char *text = malloc(size);
+    const size_t length = strlen(absolute);
+    char *text = path_utf8(absolute, length);
     if (!text)
-        return error_memory(err, size, "a file name");
-    path_to_utf8(text, size, absolute, length);
+        return error_memory(err, 4 * length + 1, "a file name");
     table_text(&export->table, text);
     free(text);
     return STATUS_OK;

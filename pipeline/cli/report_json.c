@@ -183,18 +183,12 @@ void report_bytes(struct json *json, const char *key, const char *bytes)
         json_null(json, key);
         return;
     }
-    size_t length = strlen(bytes), size = 4 * length + 1;
-    if (utf8_valid(bytes, length)) {
-        json_string(json, key, bytes);
-        return;
-    }
-    char *text = malloc(size);
-    if (!text) {
+    const size_t length = strlen(bytes);
+    char *text = utf8_valid(bytes, length) ? strdup(bytes) : path_utf8(bytes, length);
+    if (text)
+        json_string(json, key, text);
+    else
         json->failed = true;
-        return;
-    }
-    path_to_utf8(text, size, bytes, length);
-    json_string(json, key, text);
     free(text);
 }
 

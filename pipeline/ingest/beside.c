@@ -92,10 +92,8 @@ static char *read_text(bool *failed, const struct blob *blob, uint64_t bytes)
 static char *class_text(bool *failed, char *bytes)
 {
     const size_t length = bytes ? strlen(bytes) : 0;
-    char *text = bytes && length <= SIDECAR_MOST_CLASS ? malloc(4 * length + 1) : NULL;
+    char *text = bytes && length <= SIDECAR_MOST_CLASS ? path_utf8(bytes, length) : NULL;
     *failed = *failed || (bytes && length <= SIDECAR_MOST_CLASS && !text);
-    if (text)
-        path_to_utf8(text, 4 * length + 1, bytes, length);
     free(bytes);
     return text;
 }

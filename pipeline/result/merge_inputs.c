@@ -177,11 +177,8 @@ static enum status look_at(struct merge_input *input, struct result *result,
     }
     if (input->part.name) {
         const size_t length = strlen(input->part.name);
-        char *text = malloc(4 * length + 1);
-        if (!text)
+        if (!(input->part.text = path_utf8(input->part.name, length)))
             return error_memory(err, 4 * length + 1, "the name of a part");
-        path_to_utf8(text, 4 * length + 1, input->part.name, length);
-        input->part.text = text;
     }
     input->share = result->share;
     return STATUS_OK;

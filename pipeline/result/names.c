@@ -15,14 +15,11 @@ enum status sources_write(hid_t file, hid_t images, const char *const *sources,
 
 static enum status write_source(hid_t file, hid_t images, const char *source, struct error *err)
 {
-    const size_t size = 4 * strlen(source) + 1;
-    char *text = malloc(size), *directory = path_working_directory();
+    char *text = path_utf8(source, strlen(source)), *directory = path_working_directory();
     const char *const sources[] = {text}, *const directories[] = {directory};
-    if (text)
-        path_to_utf8(text, size, source, strlen(source));
     const enum status status = text && directory
                                    ? sources_write(file, images, sources, directories, 1, err)
-                                   : error_memory(err, size, "a source");
+                                   : error_memory(err, 4 * strlen(source) + 1, "a source");
     free(directory);
     free(text);
     return status;

@@ -96,10 +96,7 @@ void sidecars_close(struct sidecars **sidecars)
 char *sidecars_key(const char *path, size_t length)
 {
     const size_t from = archive_prefix(path), key = sample_key(path, length);
-    char *text = malloc(4 * length + 1);
-    if (text)
-        path_to_utf8(text, 4 * length + 1, path + from, key > from ? key - from : 0);
-    return text;
+    return path_utf8(path + from, key > from ? key - from : 0);
 }
 
 /* --- texts, each ended by NUL ---------------------------------------------------------------- */

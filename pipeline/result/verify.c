@@ -82,10 +82,7 @@ static bool has_reason(const struct checked_row *row)
 /* The stored text of a path must be the canonical one for its bytes. */
 static bool has_path(const struct checked_row *row)
 {
-    const size_t length = strlen(row->path), size = 4 * length + 1;
-    char *expected = row->text == row->path ? NULL : malloc(size);
-    if (expected)
-        path_to_utf8(expected, size, row->path, length);
+    char *expected = row->text == row->path ? NULL : path_utf8(row->path, strlen(row->path));
     const bool same = !expected || strcmp(expected, row->text) == 0;
     free(expected);
     return *row->path && same;
