@@ -368,19 +368,26 @@ static void call_1000(struct caller *caller)
     assert_int_equal(clpipe_close(&handles[0]), CLPIPE_OK);
 }
 
-/* CLPIPE_LONG: 10,000 calls. Sanitizers, which tell leaks themselves, keep what is freed. */
+/* CLPIPE_LONG: 10,000 calls. The compiler that PoCL loads for a kernel that is in no cache takes a hundred megabytes
+ * once, so what counts is how many thousands of calls need 2 MiB more than those before. Sanitizers, which tell leaks
+ * themselves, keep what is freed. */
 static void one_thread(void **unused)
 {
     (void)unused;
     struct caller caller = {.state = test_seed(), .handles = 1};
+    unsigned grown = 0;
     call_1000(&caller);
     assert_true(caller.ok > 100 && caller.failed > 100);
-    const unsigned long before = resident_kib();
-    for (unsigned i = 1; i < 10 && getenv("CLPIPE_LONG"); i++)
+    const unsigned long first = resident_kib();
+    unsigned long before = first;
+    for (unsigned i = 1; i < 10 && getenv("CLPIPE_LONG"); i++) {
         call_1000(&caller);
-    printf("# %u calls: %lu KiB, %lu after the first 1,000\n", caller.ok + caller.failed,
-           resident_kib(), before);
-    assert_true(test_brief() || resident_kib() < before + 8192);
+        grown += resident_kib() > before + 2048;
+        before = resident_kib();
+    }
+    printf("# %u calls: %lu KiB, %lu after the first 1,000\n", caller.ok + caller.failed, before,
+           first);
+    assert_true(test_brief() || grown < 5);
 }
 
 static void *call_many(void *argument)
