@@ -16,6 +16,9 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
  * Vattani, Kumar, Vassilvitskii: Scalable k-means++, 2012, use 5 and 2). */
 #define PARALLEL_ROUNDS 5
 #define OVERSAMPLING    2
+/* The same where these would be a quarter of the rows or more: to choose k of so many would take several times as
+ * long as iterations do. */
+#define OVERSAMPLING_MANY 0.4
 /* Rows that a thread draws at a time; a multiple of 64. */
 #define DRAW_ROWS 16384
 
@@ -197,13 +200,20 @@ struct parallel {
     int32_t *labels;   /* of the rank's rows */
 };
 
+/* Candidates that a round is expected to pick. */
+static double candidates_each(const struct data *data, uint32_t k)
+{
+    const double usual = OVERSAMPLING * (double)k;
+    return PARALLEL_ROUNDS * usual < (double)data->rows / 4 ? usual : OVERSAMPLING_MANY * k;
+}
+
 static enum status open_parallel(struct parallel *parallel, struct shard *shard, uint32_t k,
                                  struct error *err)
 {
     struct data *data = &shard->data;
     *parallel = (struct parallel){.shard = shard, .data = data};
-    double most =
-        1 + PARALLEL_ROUNDS * (OVERSAMPLING * (double)k + 10 * sqrt(OVERSAMPLING * (double)k) + 32);
+    const double each = candidates_each(data, k);
+    double most = 1 + PARALLEL_ROUNDS * (each + 10 * sqrt(each) + 32);
     if (most > (double)data->rows)
         most = (double)data->rows;
     if (most > INT32_MAX / 2)
@@ -351,7 +361,7 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
     struct comm *comm = parallel->data->comm;
     const struct draw draw = {.parallel = parallel,
                               .config = config,
-                              .factor = OVERSAMPLING * (double)config->k / remaining,
+                              .factor = candidates_each(parallel->data, config->k) / remaining,
                               .round = round,
                               .stream = stream};
     const uint32_t room = parallel->capacity - parallel->count;

@@ -1,0 +1,19 @@
+/* test_seed.c: how many candidates a round of k-means|| picks. */
+#include "runner.h"
+
+#include "../../pipeline/kmeans/seed.c"
+
+/* All five would be a quarter of the rows: they pick a fifth of what they do for one row more. */
+static void fewer_candidates_of_a_quarter(void **state)
+{
+    (void)state;
+    const uint32_t k = 100;
+    const struct data quarter = {.rows = 4 * 5 * 2 * k}, more = {.rows = 4 * 5 * 2 * k + 1};
+    const double few = 0.4 * k, many = 2.0 * k,
+                 each[] = {candidates_each(&quarter, k), candidates_each(&more, k)};
+    assert_memory_equal(&each[0], &few, sizeof few);
+    assert_memory_equal(&each[1], &many, sizeof many);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_candidates_of_a_quarter)};
+TEST_GROUP(seed, NULL, NULL)
