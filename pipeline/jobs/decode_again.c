@@ -44,7 +44,7 @@ enum status decode_again_rows(struct decode_again *again, const uint64_t *rows, 
                               const struct decode_again_use *use, struct error *err)
 {
     const struct reopen_use opened = {
-        .picture = decode_picture, .context = again, .phase = use->phase};
+        .picture = decode_picture, .context = again, .phase = use->phase, .failed = use->failed};
     again->use = use;
     return reopen_rows(again->reopen, rows, count, &opened, err);
 }

@@ -34,7 +34,8 @@ struct decode_again_use {
     bool (*picture)(void *context, uint64_t index, struct decode *decode,
                     const struct image_info *info);
     void *context;
-    const char *phase; /* as in reopen.h */
+    const char *phase; /* as in reopen.h, like: */
+    const atomic_int *failed;
 };
 
 /* As reopen_rows. */

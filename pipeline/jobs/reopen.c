@@ -387,7 +387,7 @@ enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t co
         order[i] = i;
     qsort_r(order, count, sizeof *order, by_row, (void *)rows);
     reopen->use = use;
-    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+    for (uint64_t i = 0; i < count && status == STATUS_OK && !(use->failed && *use->failed); i++) {
         const unsigned before = reopen->tasks;
         struct failure failure = {.reason = REASON_NONE};
         status = add_task(reopen, rows[order[i]], order[i], err);

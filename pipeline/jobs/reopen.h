@@ -11,6 +11,7 @@
 #include "base/watch.h"
 #include "base/workers.h"
 #include "result/result.h"
+#include <stdatomic.h>
 
 struct reopen;
 
@@ -33,6 +34,8 @@ struct reopen_use {
     void (*picture)(void *context, const struct reopened *reopened);
     void *context;
     const char *phase; /* to show; NULL: none */
+    /* Not STATUS_OK: the pictures that are left are not opened; may be NULL. */
+    const atomic_int *failed;
 };
 
 enum status reopen_open(struct reopen **out, const struct reopen_config *config, struct error *err);

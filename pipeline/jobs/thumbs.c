@@ -80,8 +80,11 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
                                          .workers = thumbs->workers,
                                          .memory = thumbs->config.memory,
                                          .watch = thumbs->config.watch};
-    const struct decode_again_use use = {
-        .side = thumbs->size, .picture = make_one, .context = &making, .phase = "thumbnails"};
+    const struct decode_again_use use = {.side = thumbs->size,
+                                         .picture = make_one,
+                                         .context = &making,
+                                         .phase = "thumbnails",
+                                         .failed = &making.status};
     struct decode_again *again = NULL;
     uint64_t *rows = malloc(missing * sizeof *rows), count = 0;
     if (!rows)

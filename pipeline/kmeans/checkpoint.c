@@ -255,6 +255,8 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     if (wrong) {
         log_message(LOG_NOTICE, "notice: %s %s; it is ignored", shown, wrong);
         checkpoint->size = checkpoint->at = 0;
+        if (fits)
+            fits->pending = false;
         return status;
     }
     if (status == STATUS_OK && (!fits || checkpoint->made > fits->resumed))

@@ -40,13 +40,16 @@ static enum status check_process(struct error *err)
 
 /* --- errors ------------------------------------------------------------------------------------ */
 
+/* How the message about a handle that is not open begins. */
+#define NOT_OPEN "the handle is not open"
+
 static int code_of(const struct error *why)
 {
     return why->status == STATUS_OK                                     ? CLPIPE_OK
            : why->status == STATUS_USAGE                                ? CLPIPE_ARGUMENT
            : why->status == STATUS_INTERRUPTED                          ? CLPIPE_STOPPED
            : strncmp(why->sentence, "fork: ", 6) == 0                   ? CLPIPE_FORK
-           : strncmp(why->sentence, "the handle ", 11) == 0             ? CLPIPE_CLOSED
+           : strncmp(why->sentence, NOT_OPEN, sizeof NOT_OPEN - 1) == 0 ? CLPIPE_CLOSED
            : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
            : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
                                                                                      : CLPIPE_DATA;
@@ -160,8 +163,7 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
         library->users++;
     pthread_mutex_unlock(&lock);
     if (!library) {
-        error_set(why, STATUS_FAILED,
-                  "the handle is not open: it was closed, or clpipe_open did not return it");
+        error_set(why, STATUS_FAILED, NOT_OPEN ": it was closed, or clpipe_open did not return it");
         return NULL;
     }
     pthread_mutex_lock(&library->call);
