@@ -26,15 +26,17 @@ struct stop {
     _Atomic int64_t since; /* by clock_now(); 0: not yet */
 };
 
+/* STOP_NONE: go on. `stop` may be NULL. */
 static inline enum stop_cause stop_requested(struct stop *stop)
 {
-    return (enum stop_cause)atomic_load_explicit(&stop->cause, memory_order_acquire);
+    return stop ? (enum stop_cause)atomic_load_explicit(&stop->cause, memory_order_acquire)
+                : STOP_NONE;
 }
 
 /* STATUS_INTERRUPTED "interrupted while WHAT" once a stop was requested. `stop` may be NULL. */
 static inline enum status stop_check(struct stop *stop, const char *what, struct error *err)
 {
-    return stop && stop_requested(stop) != STOP_NONE
+    return stop_requested(stop) != STOP_NONE
                ? error_set(err, STATUS_INTERRUPTED, "interrupted while %s", what)
                : STATUS_OK;
 }
@@ -52,7 +54,7 @@ static inline void stop_request(struct stop *stop, enum stop_cause cause)
  * NULL. */
 static inline bool stop_overdue(struct stop *stop)
 {
-    return stop && stop_requested(stop) != STOP_NONE &&
+    return stop_requested(stop) != STOP_NONE &&
            clock_now() - atomic_load(&stop->since) > STOP_PATIENCE;
 }
 

@@ -96,7 +96,7 @@ static void look_at_cluster(void *context, uint64_t part)
     struct member *member = alike->member;
     struct stop *stop = alike->values.stop;
     for (uint64_t i = begin_of(alike, cluster); i < alike->end[cluster]; i++) {
-        if (stop && stop_requested(stop) != STOP_NONE)
+        if (stop_requested(stop) != STOP_NONE)
             return;
         for (uint64_t j = begin_of(alike, cluster); j < i && member[i].kept == NOT_ALIKE; j++) {
             if (member[j].kept != NOT_ALIKE)

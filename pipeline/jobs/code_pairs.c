@@ -338,7 +338,7 @@ static void do_rows(void *context, uint64_t task)
     const uint32_t end = config->count - first < ROWS ? config->count : first + ROWS;
     uint32_t count = 0;
     for (uint32_t b = first / BLOCK; b < scan->blocks; b++) {
-        if (config->watch.stop && b % 1024 == 0 && stop_requested(config->watch.stop) != STOP_NONE)
+        if (b % 1024 == 0 && stop_requested(config->watch.stop) != STOP_NONE)
             break;
         const uint32_t limit = scan->list.limit;
         unpack(planes, &scan->block[b]);

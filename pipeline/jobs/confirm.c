@@ -191,7 +191,7 @@ static void align_pair(void *context, uint64_t i)
     const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
     c->gone[i] = a->width == 0 || b->width == 0;
     c->judged[i] = false;
-    if (c->gone[i] || (c->config->watch.stop && stop_requested(c->config->watch.stop) != STOP_NONE))
+    if (c->gone[i] || stop_requested(c->config->watch.stop) != STOP_NONE)
         return;
     const struct alignment alignment =
         alignment_compare(a, b, p->mirrored, &c->scratch[workers_number()]);

@@ -32,7 +32,7 @@ static void label_part(void *context, uint64_t part)
     float *row = job->space + 2 * part * stride, *own = row + stride;
     const uint64_t first = part * ROWS_PART;
     const uint64_t end = job->count - first > ROWS_PART ? first + ROWS_PART : job->count;
-    if (job->stop && stop_requested(job->stop) != STOP_NONE)
+    if (stop_requested(job->stop) != STOP_NONE)
         return;
     for (uint64_t i = first; i < end; i++) {
         double distance = NAN;

@@ -51,7 +51,7 @@ void lane_close(struct lane *lane)
 
 enum status lane_check_stop(const struct lane *lane, struct error *err)
 {
-    if (lane->stop && stop_requested(lane->stop) != STOP_NONE)
+    if (stop_requested(lane->stop) != STOP_NONE)
         return error_set(err, STATUS_INTERRUPTED, "clustering was interrupted; nothing was stored");
     return STATUS_OK;
 }

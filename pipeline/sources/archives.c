@@ -201,7 +201,7 @@ static la_ssize_t read_input(struct archive *reader, void *context, const void *
     while (input->stream && stop_requested(input->stop) == STOP_NONE &&
            poll(&more, 1, POLL_MS) <= 0)
         ;
-    if ((input->stop && stop_requested(input->stop) != STOP_NONE) ||
+    if (stop_requested(input->stop) != STOP_NONE ||
         (input->cancelled && atomic_load(input->cancelled))) {
         archive_set_error(reader, ECANCELED, "interrupted");
         return ARCHIVE_FATAL;

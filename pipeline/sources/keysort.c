@@ -121,7 +121,7 @@ struct part {
 static void sort_part(struct part part, const char *arena, struct stop *stop, uint64_t *random)
 {
     while (part.count >= SMALL) {
-        if (part.count >= STOP_AT_SIZE && stop && stop_requested(stop) != STOP_NONE)
+        if (part.count >= STOP_AT_SIZE && stop_requested(stop) != STOP_NONE)
             return;
         struct record_reference pivot = choose_pivot(part.references, part.count, random);
         size_t below = 0, above = part.count, i = 0;
