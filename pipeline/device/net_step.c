@@ -374,7 +374,7 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              const struct feature *subject, uint64_t parameter, struct error *err)
 {
-    enum { PICTURES = 3, POISON = 0xa5 };
+    enum { PICTURES = 3 };
     struct feature own = *subject;
     const struct net_model *model = own.net.model;
     const struct step_node node = {.step = &net_step, .config = &own, .parameter = parameter};
@@ -392,10 +392,8 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
         status = host_engine_open(&engine, model, HOST_REFERENCE, err);
     if (status == STATUS_OK && !(scratch = host_scratch(engine)))
         status = error_memory(err, host_scratch_bytes(engine), "the self-test");
-    if (status == STATUS_OK) {
-        memset(proof.got, POISON, word_bytes);
-        memset(proof.wanted, POISON, word_bytes);
-    }
+    if (status == STATUS_OK)
+        proof_poison_words(&proof);
     for (uint32_t i = 0; i < PICTURES && status == STATUS_OK; i++) {
         struct proof_part *part = proof_add_rgb(&proof, model->width, model->height);
         for (size_t b = 0; b < picture; b++)

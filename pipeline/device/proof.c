@@ -231,6 +231,12 @@ void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proo
     *compared += part->out.bytes;
 }
 
+void proof_poison_words(struct proof *proof)
+{
+    memset(proof->got, POISON, proof->bytes);
+    memset(proof->wanted, POISON, proof->bytes);
+}
+
 enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
                         const struct step_node *node, uint32_t words, struct ocl_context *context,
                         struct error *err)

@@ -59,6 +59,8 @@ enum status proof_parts(struct proof *proof, const struct step_node *node,
 /* Counts the bytes of a part's output that differ from `wanted`, which includes those that no kernel wrote. */
 void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
                    const struct proof_part *part, const uint8_t *wanted);
+/* For proof_words: the step overwrites its words, so that they begin as what no picture makes; `wanted` alike. */
+void proof_poison_words(struct proof *proof);
 /* Runs all parts through a step that produces values, `words` for each, and compares them. As in slots, words
  * are zero before, unless the caller has set others in `got`. */
 enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,

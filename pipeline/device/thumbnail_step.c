@@ -160,8 +160,7 @@ static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct o
     *compared = *wrong = 0;
     if (status == STATUS_OK) {
         add_parts(&proof);
-        memset(proof.got, 0xa5, proof.bytes);
-        memset(proof.wanted, 0xa5, proof.bytes);
+        proof_poison_words(&proof);
         status = make_wanted(&proof, err);
     }
     if (status == STATUS_OK)
