@@ -42,6 +42,7 @@ bool cluster_job_is_first(const struct cluster_job *job);
 enum status cluster_job_open(struct cluster_job *job, const char *input, const char *feature,
                              const char *usual, const char *paths, const char *output,
                              struct error *err);
+/* Frees what the job holds; accepts a zeroed struct. */
 void cluster_job_close(struct cluster_job *job);
 
 /* Opens job->rows; if `projected` is set, job->rows takes ownership of the arrays of `projection`,

@@ -26,6 +26,7 @@ struct clustering_report {
     struct result_sweep sweep; /* values NULL: k was given */
     struct words *words;       /* for its clusters, or NULL */
 };
+/* Frees its texts, arrays and files and zeroes it. */
 void clustering_report_clear(struct clustering_report *report);
 
 #endif

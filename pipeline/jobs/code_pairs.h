@@ -66,6 +66,7 @@ enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_conf
  * it, computes wrong results or lacks memory; use the host instead. */
 enum status device_code_pairs_find(struct code_pairs *out, struct ocl_context *context,
                                    const struct code_pairs_config *config, struct error *err);
+/* Frees the pairs and zeroes the struct. */
 void code_pairs_clear(struct code_pairs *pairs);
 
 #endif

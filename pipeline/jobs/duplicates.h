@@ -66,6 +66,7 @@ struct duplicates_config {
 /* STATUS_FAILED: the file has no codes, or out of memory. STATUS_INTERRUPTED: stopped. */
 enum status duplicates_find(struct duplicates *out, struct result *result,
                             const struct duplicates_config *config, struct error *err);
+/* Frees the groups and zeroes the struct. */
 void duplicates_clear(struct duplicates *duplicates);
 
 #endif

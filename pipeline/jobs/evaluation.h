@@ -58,6 +58,7 @@ struct evaluation {
  * undefined in a metric. Clear it even after a failure. */
 enum status evaluation_run(struct evaluation *out, const struct evaluation_config *config,
                            struct error *err);
+/* Frees its arrays, closes the file and zeroes the struct. */
 void evaluation_clear(struct evaluation *evaluation);
 
 #endif

@@ -14,6 +14,7 @@ struct input_state {
     uint64_t bytes;
     int64_t mtime_ns, at_ns;
 };
+/* False: there is no such file; at_ns is set nevertheless. */
 bool input_state_of(struct input_state *out, const char *path);
 
 struct matrix_input {

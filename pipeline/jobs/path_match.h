@@ -23,6 +23,7 @@ struct path_match {
  * first three), or no path matches. Clear it even after a failure. */
 enum status path_match_make(struct path_match *out, const struct path_list *list,
                             struct result *result, struct error *err);
+/* Frees the rows and zeroes the struct. */
 void path_match_clear(struct path_match *match);
 
 #endif

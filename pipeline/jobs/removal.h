@@ -65,6 +65,7 @@ struct removal {
 enum status removal_find(struct removal *out, struct result *result, const struct duplicates *found,
                          const struct removal_config *config, const struct duplicates_config *how,
                          struct error *err);
+/* Frees what removal_find stored and zeroes it. `found`: as given there. */
 void removal_clear(struct removal *removal, const struct duplicates *found);
 
 #endif

@@ -250,10 +250,8 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
         status = read_to_end(&checkpoint->loaded, &checkpoint->size, fd, config->path, err);
     close(fd);
     const char *wrong = status == STATUS_OK ? judge(checkpoint) : NULL;
-    char shown[256], iterations[40];
-    path_for_message(shown, sizeof shown, config->path);
     if (wrong) {
-        log_message(LOG_NOTICE, "notice: %s %s; it is ignored", shown, wrong);
+        log_message(LOG_NOTICE, "notice: %s %s; it is ignored", PATH_TEXT(config->path), wrong);
         checkpoint->size = checkpoint->at = 0;
         if (fits)
             fits->pending = false;
@@ -261,8 +259,7 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     }
     if (status == STATUS_OK && (!fits || checkpoint->made > fits->resumed))
         log_message(LOG_NOTICE, "resuming after %s, from %s",
-                    format_number_of(iterations, sizeof iterations, checkpoint->made, "iteration"),
-                    shown);
+                    NUMBER_OF(checkpoint->made, "iteration"), PATH_TEXT(config->path));
     if (status == STATUS_OK && fits) {
         /* They were taken up before. */
         struct checkpoint_fits again = {0};

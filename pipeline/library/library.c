@@ -23,6 +23,10 @@ _Thread_local bool library_calls_back;
 /* Guards calls of drivers and their loader, which read and change the environment. */
 static pthread_mutex_t drivers = PTHREAD_MUTEX_INITIALIZER;
 
+/* How messages begin that have a code of their own (code_of). */
+#define FORKED   "fork: "
+#define NOT_OPEN "the handle is not open"
+
 /* Fails in a process forked from one that uses clpipe. Every function calls it first. */
 static enum status check_process(struct error *err)
 {
@@ -33,22 +37,19 @@ static enum status check_process(struct error *err)
     else if (none != process)
         return error_set(
             err, STATUS_FAILED,
-            "fork: this process was forked from one that uses clpipe, whose drivers do not work "
-            "here; start a new process instead (in Python: the start method \"spawn\")");
+            FORKED "this process was forked from one that uses clpipe, whose drivers do not work "
+                   "here; start a new process instead (in Python: the start method \"spawn\")");
     return STATUS_OK;
 }
 
 /* --- errors ------------------------------------------------------------------------------------ */
-
-/* How the message about a handle that is not open begins. */
-#define NOT_OPEN "the handle is not open"
 
 static int code_of(const struct error *why)
 {
     return why->status == STATUS_OK                                     ? CLPIPE_OK
            : why->status == STATUS_USAGE                                ? CLPIPE_ARGUMENT
            : why->status == STATUS_INTERRUPTED                          ? CLPIPE_STOPPED
-           : strncmp(why->sentence, "fork: ", 6) == 0                   ? CLPIPE_FORK
+           : strncmp(why->sentence, FORKED, sizeof FORKED - 1) == 0     ? CLPIPE_FORK
            : strncmp(why->sentence, NOT_OPEN, sizeof NOT_OPEN - 1) == 0 ? CLPIPE_CLOSED
            : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
            : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
