@@ -80,13 +80,11 @@ enum status error_errno(struct error *err, enum status status, int errno_value, 
     *err = (struct error)ERROR_INIT;
     err->status = status;
     err->native = errno_value;
-    snprintf(err->name, sizeof err->name, "%s", errno_name(errno_value));
-    snprintf(err->call, sizeof err->call, "%s", call);
 
     /* The cause must not be cut off, however long the file name is. */
     char text[96], cause[256];
     const char *described = strerror_r(errno_value, text, sizeof text);
-    snprintf(cause, sizeof cause, ": %.96s (%s in %s)", described, err->name, err->call);
+    snprintf(cause, sizeof cause, ": %.96s (%s in %s)", described, errno_name(errno_value), call);
     size_t length = text_clean(cause, false);
     va_list arguments;
     va_start(arguments, format);
@@ -101,6 +99,15 @@ enum status error_subject(struct error *err, const char *subject)
     if (!err)
         return STATUS_FAILED;
     path_for_message(err->subject, sizeof err->subject, subject);
+    return err->status;
+}
+
+enum status error_cause(struct error *err, enum cause cause, int native)
+{
+    if (!err)
+        return STATUS_FAILED;
+    err->cause = cause;
+    err->native = native;
     return err->status;
 }
 
@@ -124,10 +131,7 @@ const char *error_line(char *buffer, size_t size, const struct error *err)
 enum status error_memory(struct error *err, size_t bytes, const char *what)
 {
     error_set(err, STATUS_FAILED, "out of memory: cannot allocate %zu bytes for %s", bytes, what);
-    if (err) {
-        err->native = ENOMEM;
-        snprintf(err->name, sizeof err->name, "ENOMEM");
-    }
+    error_cause(err, CAUSE_OTHER, ENOMEM);
     error_remedy(err, REMEDY_LESS_MEMORY);
     return STATUS_FAILED;
 }

@@ -64,19 +64,27 @@ enum remedy {
     REMEDY_COUNT
 };
 
+/* What failed, for callers that act on it. */
+enum cause {
+    CAUSE_OTHER,    /* native is an errno, or 0 */
+    CAUSE_OPENCL,   /* native is a cl_int */
+    CAUSE_DISTINCT, /* k exceeds the number of distinct rows, which is native */
+    CAUSE_CLOSED,   /* the handle is not open */
+    CAUSE_FORKED,   /* the process was forked from one that uses drivers */
+};
+
 struct error {
     enum status status;
     enum remedy remedy;
-    int native;         /* errno, cl_int or 0 */
-    char name[48];      /* "ENOSPC", "CL_OUT_OF_RESOURCES" or "" */
-    char call[64];      /* the call that failed, or "" */
+    enum cause cause;
+    int native;
     char subject[256];  /* file, device, kernel or dataset, or "" */
     char sentence[768]; /* what failed and, if no remedy fits, what to do; no newline */
 };
 
 #define ERROR_INIT                                                                                 \
     {                                                                                              \
-        STATUS_OK, REMEDY_NONE, 0, "", "", "", ""                                                  \
+        STATUS_OK, REMEDY_NONE, CAUSE_OTHER, 0, "", ""                                             \
     }
 
 /* Fills *err with a formatted sentence and returns `status`. Control characters and bytes that are
@@ -84,13 +92,16 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call; keeps errno_value with its name and text. The message reads
+/* The same for a failed system call; keeps errno_value. The message reads
  * "SENTENCE: No space left on device (ENOSPC in CALL)". */
 enum status error_errno(struct error *err, enum status status, int errno_value, const char *call,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Names the file, device, kernel or dataset concerned; returns err->status. */
 enum status error_subject(struct error *err, const char *subject);
+
+/* Sets what callers act on; returns err->status. err may be NULL. */
+enum status error_cause(struct error *err, enum cause cause, int native);
 
 /* Adds a remedy; returns err->status. err may be NULL. */
 enum status error_remedy(struct error *err, enum remedy remedy);

@@ -48,16 +48,10 @@ static const char appeared[] = "a file with this name has appeared since the run
                                "away and run the command again";
 
 /* An error about `path` from a failed call, with advice in place of the system's text. */
-static enum status explain(struct error *err, int errno_value, const char *call, const char *path,
-                           const char *why)
+static enum status explain(struct error *err, int errno_value, const char *path, const char *why)
 {
-    enum status status = error_set(err, STATUS_FAILED, "cannot write %s: %s", PATH_TEXT(path), why);
-    if (err) {
-        err->native = errno_value;
-        snprintf(err->name, sizeof err->name, "%s", errno_value ? errno_name(errno_value) : "");
-        snprintf(err->call, sizeof err->call, "%s", call);
-    }
-    return status;
+    error_set(err, STATUS_FAILED, "cannot write %s: %s", PATH_TEXT(path), why);
+    return error_cause(err, CAUSE_OTHER, errno_value);
 }
 
 static enum status explain_errno(struct error *err, int errno_value, const char *call,
@@ -65,23 +59,23 @@ static enum status explain_errno(struct error *err, int errno_value, const char 
 {
     switch (errno_value) {
     case ENOSPC:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "the disk is full; free some space or name a file on another disk");
     case EDQUOT:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "your disk quota is used up; free some space or name a file elsewhere");
     case EROFS:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "the file system is read-only; name a file on another file system");
     case ENAMETOOLONG:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "the name is too long (a suffix is added to it while it is written); "
                        "choose a shorter one");
     case ELOOP:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "its symbolic links form a loop; remove them or name another file");
     case EFBIG:
-        return explain(err, errno_value, call, path,
+        return explain(err, errno_value, path,
                        "the file would be larger than the file system or ulimit -f allows; raise "
                        "the limit or name a file elsewhere");
     default:
@@ -149,16 +143,16 @@ static enum status open_directory(struct output *output, const char *path, struc
         snprintf(why, sizeof why,
                  "the directory %s does not exist; create it or name a file in another directory",
                  shown);
-        return explain(err, failed, "open", path, why);
+        return explain(err, failed, path, why);
     case ENOTDIR:
         snprintf(why, sizeof why, "%s is not a directory; name a file in a directory", shown);
-        return explain(err, failed, "open", path, why);
+        return explain(err, failed, path, why);
     case EACCES:
         snprintf(why, sizeof why,
                  "no permission to enter the directory %s; change its permissions or name a file "
                  "in another directory",
                  shown);
-        return explain(err, failed, "open", path, why);
+        return explain(err, failed, path, why);
     default:
         return explain_errno(err, failed, "open", path);
     }
@@ -191,7 +185,7 @@ static enum status check_final(const struct output *output, struct stat *found, 
     const char *base = output->final + directory_length(output->final);
     memset(found, 0, sizeof *found);
     if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-        return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
+        return explain(err, EISDIR, path, "it is a directory; name a file inside it");
     struct stat st, directory;
     int failed = fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW);
     const bool held = !failed && S_ISREG(st.st_mode) && is_held(output->directory, base);
@@ -206,25 +200,25 @@ static enum status check_final(const struct output *output, struct stat *found, 
                        : S_ISSOCK(st.st_mode)                       ? "a socket"
                                                                     : "a symbolic link";
     if (S_ISDIR(st.st_mode))
-        return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
+        return explain(err, EISDIR, path, "it is a directory; name a file inside it");
     if (!S_ISREG(st.st_mode)) {
         char why[128];
         snprintf(why, sizeof why, "it is %s, not a regular file; name another file", kind);
-        return explain(err, EINVAL, "", path, why);
+        return explain(err, EINVAL, path, why);
     }
     /* rename() would replace it nevertheless, but the missing permission is intended. */
     if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
-        return explain(err, EACCES, "faccessat", path,
+        return explain(err, EACCES, path,
                        "the file is write-protected; make it writable or name another file");
     if (held)
         return explain(
-            err, EWOULDBLOCK, "flock", path,
+            err, EWOULDBLOCK, path,
             "another program has it open for writing; close it there, and run the command "
             "again");
     /* In a sticky directory rename() over another user's file fails: report that now. */
     if (fstat(output->directory, &directory) == 0 && (directory.st_mode & S_ISVTX) &&
         geteuid() != 0 && st.st_uid != geteuid() && directory.st_uid != geteuid())
-        return explain(err, EPERM, "", path,
+        return explain(err, EPERM, path,
                        "the file belongs to another user, in a directory where only its owner may "
                        "replace it; name another file");
     return STATUS_OK;
@@ -324,15 +318,15 @@ static enum status create_temporary(struct output *output, const char *path, str
     }
     int failed = errno;
     if (failed == EACCES || failed == EPERM)
-        return explain(err, failed, "openat", path,
+        return explain(err, failed, path,
                        "you may not create files in its directory; change the directory's "
                        "permissions or name a file in another");
     if (failed == ENOENT)
         return explain(
-            err, failed, "openat", path,
+            err, failed, path,
             "its directory accepts no new files, or was removed; name a file in another");
     if (failed == EEXIST)
-        return explain(err, failed, "openat", path,
+        return explain(err, failed, path,
                        "its directory is full of temporary files of earlier runs; remove the "
                        "*.tmp-* files beside it");
     return explain_errno(err, failed, "openat", path);
@@ -414,8 +408,8 @@ static enum status check_claims(const struct output *output, const struct stat *
     if (status || same_file(&began, now))
         return status;
     if (!began.st_mode)
-        return explain(err, EEXIST, "", output->final, appeared);
-    return explain(err, 0, "", output->final,
+        return explain(err, EEXIST, output->final, appeared);
+    return explain(err, 0, output->final,
                    "another process has replaced, changed or removed it since the run began; run "
                    "the command again");
 }
@@ -437,7 +431,7 @@ static enum status rename_to_final(const struct output *output, bool replace, st
     }
     if (!failed)
         return STATUS_OK;
-    return errno == EEXIST ? explain(err, EEXIST, "", output->final, appeared)
+    return errno == EEXIST ? explain(err, EEXIST, output->final, appeared)
                            : explain_errno(err, errno, "renameat", output->final);
 }
 
@@ -469,7 +463,7 @@ enum status output_check_free(const char *path, struct error *err)
     enum status status = open_final(&output, path, err);
     if (!status && fstatat(output.directory, output.final + directory_length(output.final), &st,
                            AT_SYMLINK_NOFOLLOW) == 0)
-        status = explain(err, EEXIST, "", path, appeared);
+        status = explain(err, EEXIST, path, appeared);
     else if (!status && errno != ENOENT)
         status = explain_errno(err, errno, "fstatat", path);
     if (output.directory >= 0)
@@ -564,7 +558,7 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
     while (size > 0) {
         const ssize_t n = pwrite(fd, at, size, (off_t)offset);
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT))
-            return explain(err, errno, "pwrite", path,
+            return explain(err, errno, path,
                            errno == ENOSPC
                                ? "the disk is full; free some space and run the command again"
                                : "your disk quota is used up; free some space and run the command "

@@ -290,13 +290,13 @@ static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *c
 static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
                          const struct error *refused)
 {
-    char why[sizeof refused->sentence], code[sizeof refused->name + 16];
+    const char *name = ocl_error_name(refused->native);
+    char why[sizeof refused->sentence];
     ocl_ndrange_why(why, sizeof why, range, probe->device, refused);
-    snprintf(code, sizeof code, "%s (%d)", refused->name, refused->native);
-    json_string(probe->to.json, "error", refused->name);
+    json_string(probe->to.json, "error", name);
     json_int(probe->to.json, "code", refused->native);
     report_bytes(probe->to.json, "reason", why);
-    sink_printf(&probe->to.sink, "  refused: %s: %s\n", code, why);
+    sink_printf(&probe->to.sink, "  refused: %s (%d): %s\n", name, refused->native, why);
 }
 
 /* --- the cases ------------------------------------------------------------------------------- */
@@ -354,12 +354,11 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
         tell_corners(probe, corner);
         if (probe->picture.pixels)
             status = blur(probe, number, &range, err);
-    } else {
+    } else if (refused.cause == CAUSE_OPENCL) { /* a refusal is an answer; any other error is not */
         tell_refusal(probe, &range, &refused);
-        /* A refusal is an answer; any other error is not. */
-        status = refused.native ? STATUS_OK : refused.status;
-        if (status != STATUS_OK)
-            *err = refused;
+        status = STATUS_OK;
+    } else {
+        *err = refused;
     }
     json_close_object(probe->to.json);
     sink_flush(&probe->to.sink);

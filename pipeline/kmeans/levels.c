@@ -469,8 +469,7 @@ static enum status fit_part(struct split *split, uint32_t part, const struct mat
         config.initial = seeds;
     }
     enum status status = cluster_run(&split->found[part], &split->devices, rows, &config, err);
-    if (status == STATUS_FAILED && !err->name[0] && err->native > 0 &&
-        (uint32_t)err->native < config.k) {
+    if (status == STATUS_FAILED && err->cause == CAUSE_DISTINCT) {
         config.k = (uint32_t)err->native;
         *err = (struct error)ERROR_INIT;
         status = cluster_run(&split->found[part], &split->devices, rows, &config, err);

@@ -31,7 +31,7 @@ enum status cluster_check(const struct matrix_source *source, const struct clust
 
 bool cluster_device_failed(const struct error *err)
 {
-    return strncmp(err->name, "CL_", 3) == 0;
+    return err->cause == CAUSE_OPENCL;
 }
 
 /* --- ranks ----------------------------------------------------------------------------------- */

@@ -26,8 +26,7 @@ enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
     error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
               distinct == 1 ? "is" : "are", NUMBER_OF(distinct, "different row"));
-    if (err)
-        err->native = (int)distinct; /* fewer than k */
+    error_cause(err, CAUSE_DISTINCT, (int)distinct);
     return STATUS_FAILED;
 }
 

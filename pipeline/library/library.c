@@ -23,10 +23,6 @@ _Thread_local bool library_calls_back;
 /* Guards calls of drivers and their loader, which read and change the environment. */
 static pthread_mutex_t drivers = PTHREAD_MUTEX_INITIALIZER;
 
-/* How messages begin that have a code of their own (code_of). */
-#define FORKED   "fork: "
-#define NOT_OPEN "the handle is not open"
-
 /* Fails in a process forked from one that uses clpipe. Every function calls it first. */
 static enum status check_process(struct error *err)
 {
@@ -34,11 +30,13 @@ static enum status check_process(struct error *err)
     int none = 0;
     if (atomic_compare_exchange_strong(&owner, &none, process))
         log_set_level(LOG_QUIET);
-    else if (none != process)
-        return error_set(
-            err, STATUS_FAILED,
-            FORKED "this process was forked from one that uses clpipe, whose drivers do not work "
-                   "here; start a new process instead (in Python: the start method \"spawn\")");
+    else if (none != process) {
+        error_set(err, STATUS_FAILED,
+                  "fork: this process was forked from one that uses clpipe, whose drivers do not "
+                  "work here; start a new process instead (in Python: the start method "
+                  "\"spawn\")");
+        return error_cause(err, CAUSE_FORKED, 0);
+    }
     return STATUS_OK;
 }
 
@@ -46,14 +44,15 @@ static enum status check_process(struct error *err)
 
 static int code_of(const struct error *why)
 {
-    return why->status == STATUS_OK                                     ? CLPIPE_OK
-           : why->status == STATUS_USAGE                                ? CLPIPE_ARGUMENT
-           : why->status == STATUS_INTERRUPTED                          ? CLPIPE_STOPPED
-           : strncmp(why->sentence, FORKED, sizeof FORKED - 1) == 0     ? CLPIPE_FORK
-           : strncmp(why->sentence, NOT_OPEN, sizeof NOT_OPEN - 1) == 0 ? CLPIPE_CLOSED
-           : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
-           : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
-                                                                                     : CLPIPE_DATA;
+    const bool other = why->cause == CAUSE_OTHER;
+    return why->status == STATUS_OK                                                ? CLPIPE_OK
+           : why->status == STATUS_USAGE                                           ? CLPIPE_ARGUMENT
+           : why->status == STATUS_INTERRUPTED                                     ? CLPIPE_STOPPED
+           : why->cause == CAUSE_FORKED                                            ? CLPIPE_FORK
+           : why->cause == CAUSE_CLOSED                                            ? CLPIPE_CLOSED
+           : why->remedy == REMEDY_LESS_MEMORY || (other && why->native == ENOMEM) ? CLPIPE_MEMORY
+           : why->remedy == REMEDY_OTHER_DEVICE || why->cause == CAUSE_OPENCL      ? CLPIPE_DEVICE
+                                                                                   : CLPIPE_DATA;
 }
 
 /* Stores the code and a line of text in *err; returns the code. */
@@ -164,7 +163,9 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
         library->users++;
     pthread_mutex_unlock(&lock);
     if (!library) {
-        error_set(why, STATUS_FAILED, NOT_OPEN ": it was closed, or clpipe_open did not return it");
+        error_set(why, STATUS_FAILED,
+                  "the handle is not open: it was closed, or clpipe_open did not return it");
+        error_cause(why, CAUSE_CLOSED, 0);
         return NULL;
     }
     pthread_mutex_lock(&library->call);

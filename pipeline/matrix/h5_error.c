@@ -46,12 +46,7 @@ enum status h5_system_failed(struct error *err, int native, const char *call, co
                   : native == EDQUOT
                       ? "your disk quota is used up; free some space and run the command again"
                       : "the file would be larger than the file system or ulimit -f allows");
-        if (err) {
-            err->native = native;
-            snprintf(err->name, sizeof err->name, "%s", errno_name(native));
-            snprintf(err->call, sizeof err->call, "%s", call);
-        }
-        return STATUS_FAILED;
+        return error_cause(err, CAUSE_OTHER, native);
     }
     return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
 }
@@ -117,10 +112,7 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     else
         snprintf(text, sizeof text, "%s",
                  *reason.innermost ? reason.innermost : "HDF5 gives no reason");
-    enum status status = error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown, text);
-    if (err)
-        snprintf(err->call, sizeof err->call, "%s", call);
-    return status;
+    return error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown, text);
 }
 
 enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, struct error *err)

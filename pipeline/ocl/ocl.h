@@ -16,9 +16,12 @@
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-/* Fills *err (STATUS_FAILED, native, name, call) with a formatted sentence. */
+/* Fills *err (STATUS_FAILED, CAUSE_OPENCL) with a formatted sentence. */
 enum status ocl_error(struct error *err, cl_int code, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* "CL_OUT_OF_RESOURCES" for -5; static or thread-local. */
+const char *ocl_error_name(cl_int code);
 
 /* --- devices --------------------------------------------------------------------------------- */
 

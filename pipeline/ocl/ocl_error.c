@@ -77,7 +77,7 @@ static const struct {
 };
 
 /* "CL_ERROR_-9999" for a code without a name. */
-static const char *error_name(cl_int code)
+const char *ocl_error_name(cl_int code)
 {
     static _Thread_local char unnamed[32];
     for (size_t i = 0; i < sizeof error_names / sizeof *error_names; i++) {
@@ -95,11 +95,7 @@ enum status ocl_error(struct error *err, cl_int code, const char *call, const ch
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    error_set(err, STATUS_FAILED, "%s: %s in %s", sentence, error_name(code), call);
-    if (err) {
-        err->native = (int)code;
-        snprintf(err->name, sizeof err->name, "%s", error_name(code));
-        snprintf(err->call, sizeof err->call, "%s", call);
-    }
+    error_set(err, STATUS_FAILED, "%s: %s in %s", sentence, ocl_error_name(code), call);
+    error_cause(err, CAUSE_OPENCL, (int)code);
     return STATUS_FAILED;
 }

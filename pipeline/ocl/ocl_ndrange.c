@@ -76,7 +76,7 @@ const char *ocl_ndrange_why(char *buffer, size_t size, const struct ocl_ndrange 
     const size_t *local = range->local, *global = range->global;
     const bool whole = local[0] == 0 || (global[0] % local[0] == 0 && global[1] % local[1] == 0);
     const size_t *most = device->max_work_item;
-    if (strcmp(refused->call, "clBuildProgram") == 0)
+    if (refused->native == CL_BUILD_PROGRAM_FAILURE || refused->native == CL_INVALID_BUILD_OPTIONS)
         snprintf(buffer, size, "the driver does not build kernels as OpenCL C %s",
                  range->c_version);
     else if (refused->native == CL_INVALID_WORK_ITEM_SIZE && local[0])

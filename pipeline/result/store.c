@@ -499,8 +499,8 @@ static void tell_damage(struct result *old, bool carried)
 /* The result may fit on a disk other than that of its log. */
 static void tell_other_disk(const struct store *store, struct error *err)
 {
-    const bool full = err && strcmp(err->name, "ENOSPC") == 0;
-    if (full || (err && strcmp(err->name, "EDQUOT") == 0))
+    const bool full = err && err->native == ENOSPC;
+    if (full || (err && err->native == EDQUOT))
         error_set(err, STATUS_FAILED,
                   "the result does not fit beside its log, %s: free some space and run the command "
                   "again, or move %s to another disk and run it with -o there",

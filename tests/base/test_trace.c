@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -277,7 +278,7 @@ static void write_beyond_limit(void)
         trace_span(trace, track, "span", i, i + 1, NULL);
     if (trace_close(&trace, &err) != STATUS_FAILED || trace)
         _exit(2);
-    if (strcmp(err.name, "EFBIG") != 0 || !strstr(err.sentence, path))
+    if (err.native != EFBIG || !strstr(err.sentence, path))
         _exit(3);
     if (access(path, F_OK) == 0)
         _exit(4);

@@ -352,6 +352,7 @@ static unsigned long resident_kib(void)
 static void call_1000(struct caller *caller)
 {
     struct clpipe *handles[2], *closed;
+    char name[9];
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(clpipe_open(&handles[i], NULL, NULL), CLPIPE_OK);
     closed = handles[1];
@@ -364,6 +365,7 @@ static void call_1000(struct caller *caller)
             check_good(handles[0]);
     }
     assert_int_equal(clpipe_close(&handles[1]), CLPIPE_OK);
+    assert_int_equal(clpipe_name(name, sizeof name, closed, NULL), CLPIPE_CLOSED);
     assert_int_equal(clpipe_close(&closed), CLPIPE_CLOSED);
     assert_int_equal(clpipe_close(&handles[0]), CLPIPE_OK);
 }

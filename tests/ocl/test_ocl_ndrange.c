@@ -44,27 +44,25 @@ static void why_refused(void **state)
     static const struct {
         const char *version;
         size_t global[2], local[2];
-        const char *call;
         int native;
         const char *why;
     } cases[] = {
-        {"3.0", {8, 8}, {0, 0}, "clBuildProgram", CL_BUILD_PROGRAM_FAILURE, "as OpenCL C 3.0"},
-        {"2.0", {8, 8}, {8, 128}, "x", CL_INVALID_WORK_ITEM_SIZE, "of at most 1024 x 64"},
-        {"2.0", {8, 8}, {0, 0}, "x", CL_INVALID_WORK_ITEM_SIZE, "as it was"},
-        {"2.0", {64, 64}, {32, 16}, "x", CL_INVALID_WORK_GROUP_SIZE, "at most 256 work-items"},
-        {"2.0", {64, 64}, {16, 16}, "x", CL_INVALID_WORK_GROUP_SIZE, "as it was"},
-        {"1.2", {65, 64}, {16, 16}, "x", CL_INVALID_WORK_GROUP_SIZE, "OpenCL C 1.2 requires"},
-        {"1.2", {64, 65}, {16, 16}, "x", CL_INVALID_WORK_GROUP_SIZE, "64 x 65 is not a multiple"},
-        {"2.0", {65, 64}, {16, 16}, "x", CL_INVALID_WORK_GROUP_SIZE, "the device requires"},
-        {"2.0", {65, 64}, {0, 0}, "x", CL_INVALID_WORK_GROUP_SIZE, "as it was"},
+        {"3.0", {8, 8}, {0, 0}, CL_BUILD_PROGRAM_FAILURE, "as OpenCL C 3.0"},
+        {"2.0", {8, 8}, {8, 128}, CL_INVALID_WORK_ITEM_SIZE, "of at most 1024 x 64"},
+        {"2.0", {8, 8}, {0, 0}, CL_INVALID_WORK_ITEM_SIZE, "as it was"},
+        {"2.0", {64, 64}, {32, 16}, CL_INVALID_WORK_GROUP_SIZE, "at most 256 work-items"},
+        {"2.0", {64, 64}, {16, 16}, CL_INVALID_WORK_GROUP_SIZE, "as it was"},
+        {"1.2", {65, 64}, {16, 16}, CL_INVALID_WORK_GROUP_SIZE, "OpenCL C 1.2 requires"},
+        {"1.2", {64, 65}, {16, 16}, CL_INVALID_WORK_GROUP_SIZE, "64 x 65 is not a multiple"},
+        {"2.0", {65, 64}, {16, 16}, CL_INVALID_WORK_GROUP_SIZE, "the device requires"},
+        {"2.0", {65, 64}, {0, 0}, CL_INVALID_WORK_GROUP_SIZE, "as it was"},
     };
     const struct ocl_device device = device_of("OpenCL 3.0 x", true, true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error refused = ERROR_INIT;
         char why[300];
         error_set(&refused, STATUS_FAILED, "as it was");
-        refused.native = cases[i].native;
-        snprintf(refused.call, sizeof refused.call, "%s", cases[i].call);
+        error_cause(&refused, CAUSE_OPENCL, cases[i].native);
         struct ocl_ndrange range = {.c_version = cases[i].version};
         memcpy(range.global, cases[i].global, sizeof range.global);
         memcpy(range.local, cases[i].local, sizeof range.local);
