@@ -4,7 +4,7 @@
  *
  * PICTURES holds bytes of 8-bit RGB, as many pictures of the network's size as there are. OUT gets, for
  * each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX Runtime as a feature
- * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default: plain C), "host" for the best
+ * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime", or "cuda". Else ENGINE is "reference" (default: plain C), "host" for the best
  * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
  * REPEATS (1), in milliseconds a picture, of the clock and of the processors. ENGINE "device:SEL" is the
  * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row, for each output; its
@@ -111,8 +111,8 @@ static double processor_seconds(void)
 }
 
 /* All pictures by the runtime, as the step gives them. */
-static int run_onnx(const char *path, const char *pictures, const char *output, unsigned threads,
-                    int repeats)
+static int run_onnx(const char *path, const char *pictures, const char *output, bool cuda,
+                    unsigned threads, int repeats)
 {
     struct error err = ERROR_INIT;
     struct runtime *runtime = runtime_of(path);
@@ -132,7 +132,7 @@ static int run_onnx(const char *path, const char *pictures, const char *output, 
         return fail("the pictures cannot be read");
     for (uint32_t i = 0; i < count; i++)
         at[i] = bytes + (size_t)i * 224 * 224 * 3;
-    if (runtime_start(runtime, false, &err) != STATUS_OK ||
+    if (runtime_start(runtime, cuda, &err) != STATUS_OK ||
         runtime_rows(runtime, &job, &values, at, NULL, count, &err) != STATUS_OK)
         return fail(err.sentence);
     float *made = malloc((size_t)count * values * sizeof *made),
@@ -346,8 +346,9 @@ int main(int argc, char **argv)
     const char *name = argc > 4 ? argv[4] : "reference";
     const unsigned threads = argc > 5 ? (unsigned)atoi(argv[5]) : 1;
     const int repeats = argc > 6 ? atoi(argv[6]) : 1;
-    if (strcmp(name, "runtime") == 0)
-        return run_onnx(argv[1], argv[2], argv[3], threads, repeats);
+    const bool cuda = strcmp(name, "cuda") == 0;
+    if (cuda || strcmp(name, "runtime") == 0)
+        return run_onnx(argv[1], argv[2], argv[3], cuda, threads, repeats);
     if (net_model_open(&model, argv[1], &err) != STATUS_OK)
         return fail(err.sentence);
     const bool on_device = strncmp(name, "device:", 7) == 0;

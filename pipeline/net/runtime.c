@@ -5,6 +5,7 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -67,7 +68,10 @@
     ENTRY(93, void, ReleaseStatus, (void *status)) \
     ENTRY(96, void, ReleaseValue, (void *value)) \
     ENTRY(99, void, ReleaseTensorTypeAndShapeInfo, (void *shape)) \
-    ENTRY(130, void *, AddSessionConfigEntry, (void *options, const char *key, const char *value))
+    ENTRY(130, void *, AddSessionConfigEntry, (void *options, const char *key, const char *value)) \
+    ENTRY(204, void *, SessionOptionsAppendExecutionProvider_CUDA_V2, (void *options, const void *cuda)) \
+    ENTRY(205, void *, CreateCUDAProviderOptions, (void **cuda)) \
+    ENTRY(206, void *, UpdateCUDAProviderOptions, (void *cuda, const char *const *keys, const char *const *values, size_t count))
 #define MEMBER(place, result, name, arguments) result(*name) arguments;
 #define PLACE(place, result, name, arguments) place,
 /* clang-format on */
@@ -77,12 +81,13 @@ struct shared {
     sem_t asked, answered;
     struct runtime_about about;
     struct runtime_job job;
+    uint32_t side;          /* of the input that holds the batch; the other one is being filled */
     uint32_t count, values; /* of the batch; of a row, as computed */
     long kilobytes;         /* peak memory of the process */
     bool failed;
     char why[600];
     float rows[BATCH_MOST * RUNTIME_VALUES_MAX];
-    _Alignas(64) uint8_t input[INPUT_BYTES];
+    _Alignas(64) uint8_t input[2][INPUT_BYTES];
 };
 
 struct runtime {
@@ -106,7 +111,7 @@ struct session {
     struct {
         ENTRIES(MEMBER)
     } ort;
-    void *library, *session, *memory;
+    void *session, *memory;
     const char *version;
     char *input, *output[RUNTIME_OUTPUTS_MAX]; /* names */
 };
@@ -115,12 +120,21 @@ struct session {
     ((s)->shared->failed = true, snprintf((s)->shared->why, sizeof(s)->shared->why, __VA_ARGS__),  \
      false)
 
-/* Checks a status of the library. */
+/* Checks a status of the library. In its messages on CUDA, the reason follows lines of source and
+ * precedes details. */
 static bool done(struct session *s, void *status)
 {
+    static const char *const reasons[] = {"Failed to load library", "CUDA failure", "CUDNN failure",
+                                          "CUBLAS failure"};
     if (!status)
         return true;
-    const bool failed = FAIL(s, "%s", s->ort.GetErrorMessage(status));
+    const char *message = s->ort.GetErrorMessage(status), *reason = NULL, *end = NULL;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons && !reason; i++)
+        reason = strstr(message, reasons[i]);
+    if (reason && !(end = strstr(reason, " ; ")))
+        end = reason + strcspn(reason, "\n");
+    const bool failed =
+        reason ? FAIL(s, "%.*s", (int)(end - reason), reason) : FAIL(s, "%s", message);
     s->ort.ReleaseStatus(status);
     return failed;
 }
@@ -145,14 +159,14 @@ static bool open_library(struct session *s)
                 name);
         name = found.gl_pathv[0];
     }
-    s->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!s->library)
+    void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
         return FAIL(
             s,
             "it needs ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and give "
             "--onnxruntime the directory of that package, or install libonnxruntime of the system",
             dlerror());
-    void *const entry = dlsym(s->library, "OrtGetApiBase");
+    void *const entry = dlsym(library, "OrtGetApiBase");
     memcpy(&base, &entry, sizeof entry);
     s->version = entry ? base()->version() : "";
     const uint8_t *const table = entry ? base()->table(API_VERSION) : NULL;
@@ -165,16 +179,18 @@ static bool open_library(struct session *s)
     return true;
 }
 
+/* The default search for algorithms of convolutions goes by time, so rows of two runs would differ. */
 static bool append_cuda(struct session *s, void *options)
 {
-    void *(*append)(void *options, int device);
-    void *const entry = dlsym(s->library, "OrtSessionOptionsAppendExecutionProvider_CUDA");
-    memcpy(&append, &entry, sizeof entry);
-    return entry ? done(s, append(options, 0))
-                 : FAIL(s,
-                        "ONNX Runtime %s was built without CUDA: use that of the package "
-                        "onnxruntime-gpu, or leave out provider=cuda",
-                        s->version);
+    const char *const key = "cudnn_conv_algo_search", *const value = "HEURISTIC";
+    void *cuda, *const status = s->ort.CreateCUDAProviderOptions(&cuda);
+    if (status)
+        return FAIL(s,
+                    "ONNX Runtime %s was built without CUDA: use that of the package "
+                    "onnxruntime-gpu, or leave out provider=cuda",
+                    s->version);
+    return done(s, s->ort.UpdateCUDAProviderOptions(cuda, &key, &value, 1)) &&
+           done(s, s->ort.SessionOptionsAppendExecutionProvider_CUDA_V2(options, cuda));
 }
 
 /* Reads the file once, so that the digest matches what is loaded. Threads do not spin between
@@ -267,6 +283,11 @@ static size_t type_bytes(int type)
     return type == RUNTIME_FLOAT ? 4 : type == RUNTIME_HALF ? 2 : 1;
 }
 
+static size_t picture_bytes(const struct runtime_job *job, int type)
+{
+    return (size_t)job->width * job->height * 3 * type_bytes(type);
+}
+
 static float value_at(const void *data, int type, size_t i)
 {
     return type == RUNTIME_HALF ? half_to_float(((const uint16_t *)data)[i])
@@ -309,12 +330,12 @@ static bool compute(struct session *s)
     const bool last = job->layout == RUNTIME_NHWC;
     const int64_t dim[] = {shared->count, last ? job->height : 3, last ? job->width : job->height,
                            last ? 3 : job->width};
-    const size_t bytes = (size_t)shared->count * job->width * job->height * 3 * type_bytes(type);
+    const size_t bytes = shared->count * picture_bytes(job, type);
     void *in = NULL, *out = NULL, *shape = NULL, *data;
     struct runtime_tensor made = {.rank = 0};
     const bool computed =
-        done(s, s->ort.CreateTensorWithDataAsOrtValue(s->memory, shared->input, bytes, dim, 4, type,
-                                                      &in)) &&
+        done(s, s->ort.CreateTensorWithDataAsOrtValue(s->memory, shared->input[shared->side], bytes,
+                                                      dim, 4, type, &in)) &&
         done(s, s->ort.Run(s->session, NULL, (const char *const *)&s->input, &in, 1,
                            (const char *const *)&s->output[job->output], 1, &out)) &&
         done(s, s->ort.GetTensorTypeAndShape(out, &shape)) && read_shape(s, &made, shape) &&
@@ -514,6 +535,18 @@ static void take_row(float *row, const float *values, const struct runtime *runt
                     path_for_message(shown, sizeof shown, runtime->path));
 }
 
+/* Makes an input of `total` pictures: the given ones, or none if NULL, then zeros. */
+static void put_batch(uint8_t *input, const uint8_t *const *pictures, uint32_t count,
+                      uint32_t total, const union table tables[3], const struct runtime_job *job,
+                      int type)
+{
+    const size_t bytes = picture_bytes(job, type);
+    const uint32_t given = pictures ? count : 0;
+    for (uint32_t k = 0; k < given; k++)
+        put_picture(input + k * bytes, pictures[k], tables, job, type);
+    memset(input + given * bytes, 0, (total - given) * bytes);
+}
+
 enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job, uint32_t *values,
                          const uint8_t *const *pictures, float *const *rows, uint32_t count,
                          struct error *err)
@@ -521,11 +554,11 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     struct shared *shared = runtime->shared;
     const int64_t fixed = runtime->about.input.dim[0];
     const int type = runtime->about.input.type;
-    const size_t bytes = (size_t)job->width * job->height * 3 * type_bytes(type);
-    const uint32_t fit =
-        INPUT_BYTES / bytes < BATCH_MOST ? (uint32_t)(INPUT_BYTES / bytes) : BATCH_MOST;
+    const uint32_t fit = (uint32_t)min_u64(INPUT_BYTES / picture_bytes(job, type), BATCH_MOST);
     const uint32_t usual = PIXELS / (job->width * job->height);
-    const uint32_t batch = fixed > 0 ? (uint32_t)fixed : usual < fit ? usual : fit;
+    const uint32_t batch = fixed > 0 ? (uint32_t)fixed : min_u32(usual, fit);
+    /* On CUDA the number of pictures determines the algorithms. */
+    const bool is_padded = fixed > 0 || runtime->cuda;
     union table tables[3];
     char shown[256];
     enum status status = STATUS_OK;
@@ -536,21 +569,24 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
                          (long long)fixed, fit);
     make_tables(tables, job, type);
     pthread_mutex_lock(&runtime->lock);
-    for (uint32_t i = 0, here; i < count && status == STATUS_OK; i += here) {
-        here = count - i < batch ? count - i : batch;
+    uint32_t here = min_u32(count, batch), side = 0;
+    put_batch(shared->input[side], pictures, here, is_padded ? batch : here, tables, job, type);
+    for (uint32_t i = 0, next; i < count && status == STATUS_OK; i += here, here = next) {
         if (runtime->process <= 0) {
             status =
                 error_set(err, STATUS_FAILED, "the process of the network %s has ended", shown);
             break;
         }
-        const uint32_t given = pictures ? here : 0;
-        for (uint32_t k = 0; k < given; k++)
-            put_picture(shared->input + k * bytes, pictures[i + k], tables, job, type);
-        /* A model with a fixed batch size gets zeros after them. */
-        shared->count = fixed > 0 ? batch : here;
-        memset(shared->input + given * bytes, 0, (shared->count - given) * bytes);
+        shared->count = is_padded ? batch : here;
+        shared->side = side;
         shared->job = *job;
         sem_post(&shared->asked);
+        /* While the process computes them, the next ones are prepared. */
+        side = 1 - side;
+        next = min_u32(count - i - here, batch);
+        if (next > 0)
+            put_batch(shared->input[side], pictures ? pictures + i + here : NULL, next,
+                      is_padded ? batch : next, tables, job, type);
         status = take_answer(runtime, STATUS_FAILED, err);
         const uint32_t made = shared->values;
         *values = *values ? *values : made;
