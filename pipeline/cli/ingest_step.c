@@ -105,7 +105,7 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
                              "--drop-source",
                              option, PATH_TEXT(places->stored[i]));
         places->walked[i] = source;
-        places->unwalked--;
+        places->unread--;
     }
     return STATUS_OK;
 }
@@ -504,7 +504,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                               .directories = takeover->places.directory,
                               .source_count = takeover->places.count},
                   .old = takeover->file ? &takeover->old.content : NULL,
-                  .earlier = takeover->file ? takeover->places.earlier : NULL,
+                  .source_before = takeover->file ? takeover->places.source_before : NULL,
                   .redo = plan->redo,
                   .remade = plan->remade,
                   .compress = ingest->compress,

@@ -495,7 +495,7 @@ static enum status place_sources(struct takeover *t, const struct options *optio
         const struct stored_sources spelled = {log->sources, log->directories, log->source_count};
         return places_spell(&t->places, &spelled, err);
     }
-    if (status != STATUS_OK || !t->unfinished || (t->places.added == 0 && t->places.unwalked == 0))
+    if (status != STATUS_OK || !t->unfinished || (t->places.added == 0 && t->places.unread == 0))
         return status;
     places_clear(&t->places);
     theirs.count = 0;
@@ -543,7 +543,7 @@ static const char *list_places(char *text, size_t size, const struct places *pla
     unsigned count = 0;
     text[0] = 0;
     for (unsigned i = 0; i < places->count; i++) {
-        if (added ? places->earlier[i] >= 0 : places->walked[i] != NULL)
+        if (added ? places->source_before[i] >= 0 : places->walked[i] != NULL)
             continue;
         if (++count <= 4 && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "",
@@ -570,13 +570,13 @@ void takeover_tell(const struct takeover *t, const struct options *options)
     const char *output = PATH_TEXT(options->output);
     list_places(added, sizeof added, places, true);
     list_places(kept, sizeof kept, places, false);
-    if (places->added > 0 && places->unwalked > 0)
+    if (places->added > 0 && places->unread > 0)
         log_message(LOG_NOTICE,
                     "notice: %s is added to %s; %s stays as it is and is not read again", added,
                     output, kept);
     else if (places->added > 0)
         log_message(LOG_NOTICE, "notice: %s is added to %s", added, output);
-    else if (places->unwalked > 0)
+    else if (places->unread > 0)
         log_message(LOG_NOTICE, "notice: %s in %s stays as it is and is not read again", kept,
                     output);
     if (places->dropped > 0)

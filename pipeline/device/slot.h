@@ -71,8 +71,9 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 /* Releases everything; accepts a zeroed slot. The queues must still be open. */
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
-/* Enqueues upload, steps and read-back of the slot; calls `done` when the host owns it again, with
- * the values in values.host. Shared values must be zeroed again before the slot is freed. */
+/* Enqueues upload, steps and read-back of the slot. On a thread of the driver or of the context, calls
+ * `done` once the host owns the slot again, with the values in values.host. Shared values must be
+ * zeroed again before the slot is freed. */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err);

@@ -17,8 +17,8 @@ struct sample {
     char *text[SIDECAR_COLUMNS];
     char **picture;
     unsigned count, room;
-    uint64_t unread; /* number of unreadable files, all samples */
-    char first_unread[256];
+    uint64_t unreadable; /* number of unreadable files, all samples */
+    char first_unreadable[256];
 };
 
 static void clear_sample(struct sample *sample)
@@ -136,8 +136,8 @@ static enum status take_item(struct sidecars *out, struct sample *sample, struct
     bool failed = false;
     if (!sample->text[1 + kind])
         sample->text[1 + kind] = read_item(&failed, walk, item);
-    if (failed && sample->unread++ == 0)
-        path_for_message(sample->first_unread, sizeof sample->first_unread, item->path);
+    if (failed && sample->unreadable++ == 0)
+        path_for_message(sample->first_unreadable, sizeof sample->first_unreadable, item->path);
     return STATUS_OK;
 }
 
@@ -154,11 +154,11 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
     }
     if (status == STATUS_END)
         status = end_sample(out, &sample, err);
-    if (status == STATUS_OK && sample.unread > 0)
+    if (status == STATUS_OK && sample.unreadable > 0)
         log_message(LOG_NOTICE,
                     "notice: sidecar files that cannot be read and count as missing: %" PRIu64
                     " (first: %s); the same command tries again",
-                    sample.unread, sample.first_unread);
+                    sample.unreadable, sample.first_unreadable);
     clear_sample(&sample);
     free(sample.picture);
     return status;

@@ -98,7 +98,7 @@ enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "choosing the files of a sample", err);
         if (status == STATUS_OK && item.failure.reason == REASON_NONE && item.bytes > 0 &&
-            !walk_is_known(walk, item.source))
+            !walk_is_unread(walk, item.source))
             status = offer(out, &item, most, err);
         if (status != STATUS_OK)
             return status;

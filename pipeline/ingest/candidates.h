@@ -23,7 +23,7 @@ struct candidates {
 };
 
 /* Reads all items of the walk, selects the first `most` of that order, and rewinds the walk. Empty
- * or unreadable files and those of sources that are not read are not eligible. STATUS_INTERRUPTED:
+ * or unreadable files and those of unread sources are not eligible. STATUS_INTERRUPTED:
  * stopped. Call candidates_clear also after a failure. */
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err);

@@ -3,10 +3,10 @@
  *   calling thread: opens the devices while a thread walks; then shows progress until the
  *   decode threads have ended
  *
- *   walk ──lock──> readers ──ring──> decoders ──> staging ──> rings ──queue──> recorder ──> F.h5
- *   spool          threads:          threads:     slots       a thread         thread:
- *   file           open files        read, decode             a device         stores in
- *                     ▲              into slots                  │             order, logs
+ *   walk ──lock──> readers ──queue─> decoders ──> staging ──> rings ──queue──> recorder ──> F.h5
+ *   spool          threads:          threads:     slots       a thread         store threads:
+ *   file           open files        read, decode             a device         values, log in
+ *                     ▲              into slots                  │             walk order
  *                     └───────── again, if a device has failed ──┘
  *
  * Memory is bounded: at most `window` pictures are between walk and log; slots are allocated once;
@@ -132,7 +132,7 @@ static void show_walk(void *context, uint64_t found)
     ingest_job_show(&ingest->job, clock_process_start());
 }
 
-static enum status add_known(void *context, const struct store_record *record, struct error *err)
+static enum status add_stored(void *context, const struct store_record *record, struct error *err)
 {
     struct source_listing *listing = context;
     struct entry entry = {
@@ -141,14 +141,14 @@ static enum status add_known(void *context, const struct store_record *record, s
     return listing->add(listing, record->path, record->path_length, &entry, err);
 }
 
-/* Lists the file's images of a source that is not read. */
-static enum status list_known(void *context, uint16_t source, struct source_listing *listing,
-                              struct error *err)
+/* Lists the existing file's images of an unread source. */
+static enum status list_unread(void *context, uint16_t source, struct source_listing *listing,
+                               struct error *err)
 {
     struct ingest *ingest = context;
     if (!ingest->store) /* dry run */
         return STATUS_OK;
-    return prior_list(store_earlier(ingest->store), source, add_known, listing, err);
+    return prior_list(store_prior(ingest->store), source, add_stored, listing, err);
 }
 
 static enum status open_walk(struct ingest *ingest, struct error *err)
@@ -179,8 +179,8 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
                        "C.h5 (clpipe "
                        "codebook learns them from images that are files), or --preset color"
                      : NULL,
-        .list_known = list_known,
-        .list_known_context = ingest,
+        .list_unread = list_unread,
+        .list_unread_context = ingest,
         .stop = ingest->job.stop,
         .progress = show_walk,
         .progress_context = ingest,

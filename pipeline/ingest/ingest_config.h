@@ -135,7 +135,7 @@ struct ingest_report {
     char device[256];    /* the names, joined by " + " */
     uint64_t memory;     /* the configured limit that was used */
     uint64_t peak_rss_bytes;
-    uint64_t removed[LOSSES];     /* from the updated file, or would have been */
+    uint64_t removed[LOSSES];     /* from the existing file, or would have been */
     struct store_summary summary; /* contents of the finished file */
     uint32_t sample;              /* images that codebooks were learned from; 0: nothing learned */
     bool few;                     /* there were too few: the features are those of config->few */

@@ -1,4 +1,4 @@
-/* losses.c: one pass over the rows of the updated file. Rows of a top-level directory of a source
+/* losses.c: one pass over the rows of the existing file. Rows of a top-level directory of a source
  * are contiguous, except for lists, which are only judged as a whole. */
 #include "ingest/losses.h"
 
@@ -6,8 +6,8 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
-#include "result/earlier.h"
 #include "result/locate.h"
+#include "result/row_map.h"
 #include "sources/pathglob.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* losses.h: finds images removed from an updated file, with reasons, and whether that many may be
+/* losses.h: finds images removed from the existing file, with reasons, and whether that many may be
  * removed.
  *
  * An update that would remove all images of a source or of one of its top-level directories, or

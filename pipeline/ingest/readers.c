@@ -54,13 +54,13 @@ struct readers {
     uint64_t kept;            /* images kept because the walk could not read their files */
     atomic_uint window_waits; /* threads waiting for window_moved; readable by any thread */
 
-    pthread_mutex_t lock;        /* guards the following */
-    pthread_cond_t room, filled; /* for readers and decode threads */
-    struct picture *ring[MOST_AHEAD];
+    pthread_mutex_t lock;              /* guards the following */
+    pthread_cond_t room, filled;       /* for readers and decode threads */
+    struct picture *queue[MOST_AHEAD]; /* circular */
     unsigned limit, first, count;
     unsigned opening;
     bool called;     /* a reader was woken */
-    uint64_t bytes;  /* size of the files in the ring */
+    uint64_t bytes;  /* size of the files in the queue */
     int64_t open_ns; /* running average of the time to open a file */
     unsigned running;
     bool starting, ended, aborted;
@@ -77,17 +77,17 @@ static bool window_is_full(struct readers *readers)
            readers->handed_out >= journal_count(store_journal(readers->store)) + readers->window;
 }
 
-/* Looks up images of the finished file in a source that is not read. With the walk's lock. */
-static enum status look_up_known(struct readers *readers, struct picture *picture,
-                                 struct error *err)
+/* Looks up an item of an unread source in the existing file. With the walk's lock. */
+static enum status look_up_unread(struct readers *readers, struct picture *picture,
+                                  struct error *err)
 {
-    struct store_record *record = &picture->record, known;
-    if (prior_at(store_earlier(readers->store), picture->where, &known, err) != STATUS_OK)
+    struct store_record *record = &picture->record, stored;
+    if (prior_at(store_prior(readers->store), picture->where, &stored, err) != STATUS_OK)
         return STATUS_FAILED;
-    known.sequence = record->sequence;
-    known.path = picture->path;
-    *record = known;
-    picture->pixels = (uint64_t)known.width * known.height;
+    stored.sequence = record->sequence;
+    stored.path = picture->path;
+    *record = stored;
+    picture->pixels = (uint64_t)stored.width * stored.height;
     picture->unchanged = true;
     return STATUS_OK;
 }
@@ -112,8 +112,8 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     const struct store_record *record = &picture->record;
     struct store_record prior;
     if (!readers->store || record->failure.reason != REASON_NONE ||
-        !prior_find(store_earlier(readers->store), record->source, picture->path,
-                    record->path_length, record->bytes, record->mtime_ns, &prior))
+        !prior_find(store_prior(readers->store), record->source, picture->path, record->path_length,
+                    record->bytes, record->mtime_ns, &prior))
         return STATUS_OK;
     const bool other = record->inode && prior.inode &&
                        (record->inode != prior.inode || record->ctime_ns != prior.ctime_ns);
@@ -140,7 +140,7 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     struct picture *picture = picture_new(readers->sink, &item);
     if (!picture)
         return error_memory(err, sizeof *picture, "a picture");
-    if (look_up_known(readers, picture, err) != STATUS_OK) {
+    if (look_up_unread(readers, picture, err) != STATUS_OK) {
         picture_free(picture);
         return STATUS_FAILED;
     }
@@ -193,7 +193,7 @@ static enum status next_below(struct picture **out, struct readers *readers, str
     if (readers->unseen_source < 0)
         return STATUS_END;
     const bool same = next && next->record.source == readers->unseen_source;
-    if (prior_next_below(store_earlier(readers->store), (uint16_t)readers->unseen_source,
+    if (prior_next_below(store_prior(readers->store), (uint16_t)readers->unseen_source,
                          unseen->data, same ? next->path : NULL, &record))
         return keep_unseen(out, readers, &record, err);
     if (!same || strncmp(next->path, unseen->data, unseen->length) != 0)
@@ -223,14 +223,14 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
     struct store_record *record = &picture->record, kept;
     if (picture->unchanged)
         return STATUS_OK;
-    if (walk_is_known(readers->walk, record->source))
-        return look_up_known(readers, picture, err);
+    if (walk_is_unread(readers->walk, record->source))
+        return look_up_unread(readers, picture, err);
     if (!readers->store || !entry_is_unseen(&record->failure))
         return look_up_picture(readers, picture, err);
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
     /* Its image stays in the file, besides the failure. */
-    return prior_find_unseen(store_earlier(readers->store), record->source, picture->path,
+    return prior_find_unseen(store_prior(readers->store), record->source, picture->path,
                              record->path_length, &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)
                : STATUS_OK;
@@ -260,13 +260,13 @@ static enum status walk_picture(struct picture **out, struct readers *readers, s
             continue;
         picture = readers->next;
         readers->next = NULL;
-        const bool known = walk_is_known(readers->walk, picture->record.source);
+        const bool unread = walk_is_unread(readers->walk, picture->record.source);
         status = look_up(readers, picture, err);
         if (status != STATUS_OK) {
             picture_free(picture);
             return status;
         }
-        if (known || readers->looked_at++ < readers->limit_items || picture->unchanged ||
+        if (unread || readers->looked_at++ < readers->limit_items || picture->unchanged ||
             picture->prior)
             break;
         picture_free(picture);
@@ -424,7 +424,7 @@ static void *reader_main(void *argument)
         if (!picture)
             break;
         note_opening(readers, took);
-        readers->ring[(readers->first + readers->count++) % MOST_AHEAD] = picture;
+        readers->queue[(readers->first + readers->count++) % MOST_AHEAD] = picture;
         readers->bytes += picture->record.bytes;
         pthread_cond_signal(&readers->filled);
     }
@@ -447,10 +447,10 @@ static void call_reader(struct readers *readers)
     pthread_cond_signal(&readers->room);
 }
 
-/* The oldest picture of the ring. With the lock. */
-static struct picture *pop_ring(struct readers *readers)
+/* The oldest picture of the queue. With the lock. */
+static struct picture *pop_queue(struct readers *readers)
 {
-    struct picture *picture = readers->ring[readers->first];
+    struct picture *picture = readers->queue[readers->first];
     readers->first = (readers->first + 1) % MOST_AHEAD;
     readers->count--;
     readers->bytes -= picture->record.bytes;
@@ -470,7 +470,7 @@ static struct picture *take_ahead(bool *quick, struct readers *readers, struct p
            (readers->starting || readers->running > 0))
         pthread_cond_wait(&readers->filled, &readers->lock);
     if (readers->count > 0 && !readers->aborted) {
-        picture = pop_ring(readers);
+        picture = pop_queue(readers);
         call_reader(readers);
     }
     pthread_mutex_unlock(&readers->lock);
@@ -615,7 +615,7 @@ void readers_join(struct readers *readers)
         pthread_join(readers->thread[i], NULL);
     readers->started = 0;
     while (readers->count > 0)
-        picture_free(pop_ring(readers));
+        picture_free(pop_queue(readers));
 }
 
 void readers_close(struct readers **out)

@@ -1,10 +1,12 @@
 /* order.c: the methods that rank images within clusters, and clusters among each other: balanced,
  * nearest, random.
  *
- * A leaf is ordered by its keys; any other node takes the first of each of its children, then the
- * second of each, and so on, with the children in a seeded order and exhausted ones left out. So
- * the first N of the root are N images divided as equally as possible at every level, with the
- * unused part of small clusters given to the others; a smaller N yields a prefix. */
+ * Clusters form a tree: those of level 1 are its leaves, parents are above them, and one root is
+ * above the last level. The images of a leaf are ordered by their keys. Any other node takes the first
+ * image of each of its children, then the second of each, and so on, with the children in a seeded
+ * order and exhausted ones left out. So the first N images of the root are divided as equally as
+ * possible at every level, with the unused part of small clusters given to the others; a smaller N
+ * yields a prefix. */
 #include "jobs/selection.h"
 #include "kmeans/canonical.h"
 #include <inttypes.h>
@@ -23,7 +25,8 @@ static int compare(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Sorts, and sets `rank` to the index within the parent, which becomes the node. */
+/* Sorts the candidates below each parent, sets `rank` to their index there, and goes up: the parent
+ * becomes the node. */
 static void rank_within_parents(struct selection *selection)
 {
     struct candidate *candidate = selection->candidate;
@@ -50,7 +53,7 @@ static void rank_within_clusters(struct selection *selection)
     selection->candidates = kept;
 }
 
-/* The clusters of a level take turns; parents NULL: below one root. */
+/* The clusters of a level take turns. parents: of each cluster; NULL: the root is above them. */
 static void take_turns(struct selection *selection, uint32_t level, const int32_t *parents)
 {
     for (uint64_t i = 0; i < selection->candidates; i++) {

@@ -13,7 +13,7 @@
 struct select_method {
     const char *name;
     bool by_cluster, by_values;
-    /* Moves the chosen candidates to the front, and counts them. */
+    /* Moves the chosen candidates to the front; with by_values, sets `chosen`. */
     enum status (*order)(struct selection *selection, struct error *err);
     void (*reason)(const void *selection, uint64_t i, char text[SELECTION_REASON]);
 };

@@ -31,7 +31,8 @@ struct select_config {
 
 /* A row that may be chosen. */
 struct candidate {
-    uint64_t row, rank;
+    uint64_t row;
+    uint64_t rank;  /* within its node (order.c) */
     double key;     /* the method's order: smaller first */
     int32_t node;   /* its cluster, at the last level considered */
     int32_t parent; /* the parent of that cluster */
@@ -44,7 +45,7 @@ struct selection {
     int32_t *labels;                        /* of all rows, if `clusters` */
     float *distances;
     struct candidate *candidate; /* the chosen ones first, in order */
-    uint64_t candidates;         /* rows that could be chosen */
+    uint64_t candidates;         /* rows that could be chosen, without the omitted ones */
     uint64_t flagged;            /* images excluded by `without` */
     uint64_t chosen;
     /* Left out as similar to a kept one of their cluster; by row. */
@@ -58,9 +59,10 @@ struct selection {
     struct held held;  /* the arrays above */
 };
 
-/* Methods, rows of select_methods (select.h): each moves the chosen candidates to the front, and counts them
- * if it compares values. order.c: without values. diverse.c: k-centre greedy (Gonzalez, Clustering to
- * minimize the maximum intercluster distance, 1985). */
+/* Methods, rows of select_methods (select.h): each moves the chosen candidates to the front.
+ * order_diverse also sets `chosen`; after the others the first `count` are chosen. order.c: methods
+ * that compare no values. diverse.c: k-centre greedy (Gonzalez, Clustering to minimize the maximum
+ * intercluster distance, 1985). */
 enum status order_balanced(struct selection *selection, struct error *err);
 enum status order_nearest(struct selection *selection, struct error *err);
 enum status order_random(struct selection *selection, struct error *err);

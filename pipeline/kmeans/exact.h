@@ -1,5 +1,5 @@
 /* exact.h: decisions by the canonical distance (canonical.h) for the rows of a tile, on the device
- * or, if that has no float64, on the host. */
+ * or, if that has no float64, on the host. One thread. */
 #ifndef CLPIPE_KMEANS_EXACT_H
 #define CLPIPE_KMEANS_EXACT_H
 

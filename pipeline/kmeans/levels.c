@@ -1,8 +1,8 @@
 /* levels.c: runs fits one after another, each stored in the checkpoint once it is finished.
  *
- * A resumed job makes the same calls: fits in the checkpoint need only one assignment. All ranks make them; the
- * first has labels, the others centroids alone. The rows that a level clusters stay on the devices for all its
- * rounds, as far as there is room for those of a round beside them. */
+ * A resumed job makes the same calls: fits in the checkpoint need only one assignment. All ranks make
+ * the calls; the first gets labels and centroids, the others only centroids. The rows of a level stay
+ * on the devices for all its rounds if there is room for those of a round beside them. */
 #include "kmeans/levels.h"
 #include "base/clock.h"
 #include "base/held.h"
@@ -26,9 +26,9 @@
 /* Bytes of a centroid's value on a device: float32 twice, panels, float16 twice, and a sum. */
 #define OF_CENTROID 24ull
 
-/* The rows of fits, on the devices of all ranks, or of the first if they are too few for all, or in
- * mini-batches. */
-struct bench {
+/* Rows to fit: on the devices of all ranks, or of the first one alone if the rows are too few or the
+ * method uses one device. */
+struct loaded {
     struct engine *engine; /* NULL: there are none, or another rank has them */
     struct rank rank;
     struct comm alone;
@@ -42,7 +42,7 @@ struct levels {
     struct cluster_config config;
     struct checkpoint_fits *fits; /* rank 0's; those of others are empty */
     uint32_t at;                  /* fits so far, of which the checkpoint may have more */
-    struct bench bench;           /* the rows of a level */
+    struct loaded loaded;         /* the rows of a level */
     double seconds[3];            /* read, init, iterate: of all fits */
 };
 
@@ -53,45 +53,45 @@ static bool is_first(const struct levels *levels)
 
 /* --- rows on devices ------------------------------------------------------------------------- */
 
-static enum status bench_open(struct bench *bench, struct levels *levels,
-                              const struct matrix_source *rows, const struct cluster_config *config,
-                              struct error *err)
+static enum status loaded_open(struct loaded *loaded, struct levels *levels,
+                               const struct matrix_source *rows,
+                               const struct cluster_config *config, struct error *err)
 {
     const uint64_t chunk = rows->rows > 0 ? column_stats_chunk(rows->rows) : 1;
     const bool all =
         !method_of(config)->one_device && (rows->rows + chunk - 1) / chunk >= levels->comm->size;
-    *bench = (struct bench){.alone = {.size = 1}, .open = true};
-    bench->rank = (struct rank){all ? levels->comm : &bench->alone, levels->rank->lane, rows};
+    *loaded = (struct loaded){.alone = {.size = 1}, .open = true};
+    loaded->rank = (struct rank){all ? levels->comm : &loaded->alone, levels->rank->lane, rows};
     if (!all && !is_first(levels))
         return STATUS_OK;
-    if (!(bench->engine = calloc(1, sizeof *bench->engine)))
-        return error_memory(err, sizeof *bench->engine, "rows");
-    const enum status status = engine_open(bench->engine, &bench->rank, config, err);
-    levels->seconds[0] += bench->engine->shard.data.seconds_read;
+    if (!(loaded->engine = calloc(1, sizeof *loaded->engine)))
+        return error_memory(err, sizeof *loaded->engine, "rows");
+    const enum status status = engine_open(loaded->engine, &loaded->rank, config, err);
+    levels->seconds[0] += loaded->engine->shard.data.seconds_read;
     if (status == STATUS_INTERRUPTED && is_first(levels) && levels->fits->count > 0)
         checkpoint_save_fits(config->checkpoint, err);
     return status;
 }
 
-static void bench_close(struct bench *bench)
+static void loaded_close(struct loaded *loaded)
 {
-    if (bench->engine)
-        engine_close(bench->engine);
-    free(bench->engine);
-    *bench = (struct bench){0};
+    if (loaded->engine)
+        engine_close(loaded->engine);
+    free(loaded->engine);
+    *loaded = (struct loaded){0};
 }
 
 /* One fit, whose centroids all ranks get; known: see cluster_fit. */
-static enum status bench_fit(struct bench *bench, struct levels *levels,
-                             struct cluster_outcome *out, const struct cluster_outcome *known,
-                             const struct cluster_config *config, struct error *err)
+static enum status loaded_fit(struct loaded *loaded, struct levels *levels,
+                              struct cluster_outcome *out, const struct cluster_outcome *known,
+                              const struct cluster_config *config, struct error *err)
 {
-    const uint32_t dimension = bench->rank.source->dimension;
+    const uint32_t dimension = loaded->rank.source->dimension;
     const size_t bytes = (size_t)config->k * dimension * sizeof *out->centroids;
     enum status status = STATUS_OK;
     *out = (struct cluster_outcome){0};
-    if (bench->engine)
-        status = cluster_fit(out, bench->engine, &bench->rank, known, err);
+    if (loaded->engine)
+        status = cluster_fit(out, loaded->engine, &loaded->rank, known, err);
     if (status == STATUS_INTERRUPTED && known && is_first(levels))
         checkpoint_save_fits(config->checkpoint, err);
     if (status != STATUS_OK)
@@ -107,30 +107,30 @@ static enum status bench_fit(struct bench *bench, struct levels *levels,
     return comm_broadcast(levels->comm, out->centroids, bytes, 0, err);
 }
 
-/* The same of the rows of a level. */
+/* The same for the rows of a level, which it loads if necessary. */
 static enum status fit_level(struct levels *levels, struct cluster_outcome *out,
                              const struct matrix_source *rows, const struct cluster_outcome *known,
                              const struct cluster_config *config, struct error *err)
 {
     enum status status = STATUS_OK;
-    if (!levels->bench.open)
-        status = bench_open(&levels->bench, levels, rows, config, err);
-    return status == STATUS_OK ? bench_fit(&levels->bench, levels, out, known, config, err)
+    if (!levels->loaded.open)
+        status = loaded_open(&levels->loaded, levels, rows, config, err);
+    return status == STATUS_OK ? loaded_fit(&levels->loaded, levels, out, known, config, err)
                                : status;
 }
 
-/* Closes the bench unless so many rows, and k centroids of them, fit beside it, on each rank. */
+/* Frees the loaded rows unless so many more, with k centroids, fit beside them on each rank. */
 static enum status make_room(struct levels *levels, uint64_t rows, uint32_t k, struct error *err)
 {
     int64_t votes = 1;
-    if (levels->bench.engine) {
-        const struct data *data = &levels->bench.engine->shard.data;
+    if (levels->loaded.engine) {
+        const struct data *data = &levels->loaded.engine->shard.data;
         /* Both have centroids, panels of them, and sums. */
         votes = data_has_room(data, rows, 2 * OF_CENTROID * k * data->stride);
     }
     const enum status status = comm_sum(levels->comm, &votes, &votes, 1, err);
     if (votes < levels->comm->size)
-        bench_close(&levels->bench);
+        loaded_close(&levels->loaded);
     return status;
 }
 
@@ -258,7 +258,7 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     struct cluster_config of_few = *config, of_all = *config;
     struct cluster_outcome found = {0};
     struct matrix_source rows;
-    struct bench few = {0};
+    struct loaded few = {0};
     uint64_t *row = NULL, count;
     float *weights = NULL;
     enum status status = choose_rows(&row, &count, levels, out, config, all->rows, err);
@@ -275,10 +275,10 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     if (status == STATUS_OK)
         status = make_room(levels, count, config->k, err);
     if (status == STATUS_OK)
-        status = bench_open(&few, levels, &rows, &of_few, err);
+        status = loaded_open(&few, levels, &rows, &of_few, err);
     if (status == STATUS_OK)
-        status = bench_fit(&few, levels, &found, NULL, &of_few, err);
-    bench_close(&few);
+        status = loaded_fit(&few, levels, &found, NULL, &of_few, err);
+    loaded_close(&few);
     if (status == STATUS_OK && is_first(levels))
         status = prepend_history(&found, out, err);
     if (status == STATUS_OK) {
@@ -295,7 +295,7 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
 
 /* --- levels ---------------------------------------------------------------------------------- */
 
-/* What clusters of centroids are like those of rows. */
+/* The options of a level: those of the rows, adapted to centroids above the first. */
 static struct cluster_config config_above(const struct levels *levels, uint32_t level)
 {
     struct cluster_config config = levels->config;
@@ -317,7 +317,7 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
     enum status status = fit(levels, &level->outcome, &round, rows, &config, err);
     while (round < levels->wanted->rounds && status == STATUS_OK)
         status = resample(levels, &level->outcome, ++round, rows, &config, err);
-    bench_close(&levels->bench);
+    loaded_close(&levels->loaded);
     return status;
 }
 
@@ -732,7 +732,7 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     config.k = split.parts;
     pthread_mutex_init(&split.lock, NULL);
     enum status status = fit(levels, coarse, &round, rows, &config, err);
-    bench_close(&levels->bench);
+    loaded_close(&levels->loaded);
     const int64_t start = clock_now();
     if (status == STATUS_OK)
         status = list_parts(&split, coarse, err);
@@ -746,7 +746,7 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     config.reading = NULL;
     if (status == STATUS_OK)
         status = fit_level(levels, &level[0].outcome, rows, &known, &config, err);
-    bench_close(&levels->bench);
+    loaded_close(&levels->loaded);
     free(coarse->labels);
     coarse->labels = parents;
     cluster_outcome_clear(&known);
@@ -892,7 +892,7 @@ static enum status levels_main(void *context, const struct rank *rank, struct er
         status = make_levels(&levels, level, rank->source, err);
     if (status == STATUS_OK && first)
         status = spread(&levels, level, rank->source, err);
-    bench_close(&levels.bench);
+    loaded_close(&levels.loaded);
     cluster_levels_clear(own, job->wanted->count);
     return status;
 }

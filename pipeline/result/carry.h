@@ -1,9 +1,9 @@
-/* carry.h: carries clusterings, imported features and neighbours from the replaced file to the new
+/* carry.h: carries clusterings, imported features and neighbours from the existing file to the new
  * one; their rows move with the images. */
 #ifndef CLPIPE_RESULT_CARRY_H
 #define CLPIPE_RESULT_CARRY_H
 
-#include "result/earlier.h"
+#include "result/row_map.h"
 
 /* Labels the rows that have the label -1, like label_rows in kmeans/label_rows.h. */
 typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *distances,

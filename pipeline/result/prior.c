@@ -31,10 +31,10 @@ struct prior {
     struct prior_config config; /* of its pointers, only `finished` is still valid */
     bool *ordered;              /* for each source: sorted by the bytes of its paths */
     struct record_stream
-        *stream; /* the finished file's first, then those of the logs, latest run first */
+        *stream; /* the existing file's first, then those of the logs, latest run first */
     unsigned stream_count;
     uint64_t records;                    /* of all */
-    uint64_t listed[2];                  /* rows of the finished file that prior_list has passed */
+    uint64_t listed[2];                  /* rows of the existing file that prior_list has passed */
     struct records_cursor random, given; /* given: for prior_at */
     struct hash_slot *table;
     uint64_t slots; /* a power of two */
@@ -204,7 +204,7 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
     return STATUS_OK;
 }
 
-/* Sets the new number of the source of a finished file's record; false: the source was removed. */
+/* Sets the new number of the source of an existing file's record; false: the source was removed. */
 static bool renumber(const struct prior *prior, enum location_kind kind,
                      struct store_record *record)
 {

@@ -1,10 +1,10 @@
 /* prior.h: earlier work on the items of a walk, found in the order of the walk.
  *
- * Earlier work is a finished file (its images and its failures) and logs (one of each run, again its images and
- * its failures). Each of these streams is in walk order. For sources in the order of the paths' bytes
- * (directories), a cursor in each stream moves along with the walk: one sequential pass, no memory. Lists and
- * archives have their own order: a cursor finds items in the same order as before; at the first item out of order,
- * an index of the source's records is built in a file. One thread. */
+ * Earlier work is the existing file and the logs of interrupted runs; each has two streams, images and
+ * failures, in walk order. For sources in the order of the paths' bytes (directories), a cursor in each
+ * stream moves along with the walk: one sequential pass, no memory. Lists and archives have their own
+ * order: a cursor finds items in the same order as before; at the first item out of order, an index of
+ * the source's records is built in a file. One thread. */
 #ifndef CLPIPE_RESULT_PRIOR_H
 #define CLPIPE_RESULT_PRIOR_H
 
@@ -31,13 +31,13 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
 void prior_close(struct prior **prior);
 
 /* Earlier work on this item: fills *record, whose origin is its location, and returns true if a log or the
- * finished file has it with the same bytes and mtime. Pass the record to store_put unchanged, except for
+ * existing file has it with the same bytes and mtime. Pass the record to store_put unchanged, except for
  * its sequence; its path is `path`. Never returns failures that do not depend on the content (unreadable,
  * vanished, changed, out-of-memory). Items must be asked for in walk order. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);
 
-/* Records of the finished file for an item that the walk could not read. prior_find_unseen: its image,
+/* Records of the existing file for an item that the walk could not read. prior_find_unseen: its image,
  * whatever its bytes and mtime. prior_next_below: the next of its images and failures below a directory (""
  * or with a '/' at its end) of a source in the order of its paths, before the path `before` (NULL: to the
  * end); the record's path is valid until the next call. */
@@ -46,7 +46,7 @@ bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, u
 bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
                       const char *before, struct store_record *record);
 
-/* For sources that an update does not read: passes the finished file's records of `source` (its new
+/* For unread sources: passes the existing file's records of `source` (its new
  * number) to `add`. Call it with sources in ascending order. */
 enum status prior_list(struct prior *prior, uint16_t source,
                        enum status (*add)(void *context, const struct store_record *record,

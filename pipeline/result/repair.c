@@ -17,10 +17,10 @@
 #include "base/source_name.h"
 #include "result/carry.h"
 #include "result/codebooks.h"
-#include "result/earlier.h"
 #include "result/foreign.h"
 #include "result/records.h"
 #include "result/rewrite.h"
+#include "result/row_map.h"
 #include "result/shown.h"
 #include "result/sidecars.h"
 #include "result/signature.h"
@@ -398,7 +398,7 @@ static enum status write_output(struct repair *r, struct error *err)
     const struct repair_config *config = r->config;
     const char *output = config->output ? config->output : config->input;
     const struct content *content = &r->parts.content;
-    struct earlier_rows rows = {.content = content, .lists = r->lists};
+    struct new_rows rows = {.content = content, .lists = r->lists};
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};
     struct log_input log;

@@ -1,7 +1,7 @@
 /* store.c: checks the output, and connects the journal of a run with the file built from it.
  *
  *   store_put: values by the contract's formulas ─> journal (result/journal.h)
- *   store_finish: the journal's order ─> lists of rows (logs, finished file) ─> rewrite ─> OUT.h5 */
+ *   store_finish: the journal's order ─> lists of rows (logs, existing file) ─> rewrite ─> OUT.h5 */
 #include "result/store.h"
 #include "base/compare.h"
 #include "base/log.h"
@@ -11,11 +11,11 @@
 #include "result/carry.h"
 #include "result/checksums.h"
 #include "result/codebooks.h"
-#include "result/earlier.h"
 #include "result/journal.h"
 #include "result/parameters.h"
 #include "result/prior.h"
 #include "result/rewrite.h"
+#include "result/row_map.h"
 #include "result/sidecars.h"
 #include "result/signature.h"
 #include <assert.h>
@@ -104,7 +104,7 @@ static enum status number_sources(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
     const unsigned count = store->replaced ? store->replaced->source_count : 0;
-    if (!config->earlier || count == 0 || config->fresh)
+    if (!config->source_before || count == 0 || config->fresh)
         return STATUS_OK;
     store->source_now = malloc(count * sizeof *store->source_now);
     if (!store->source_now)
@@ -112,8 +112,8 @@ static enum status number_sources(struct store *store, struct error *err)
     for (unsigned i = 0; i < count; i++)
         store->source_now[i] = -1;
     for (unsigned i = 0; i < config->content.source_count; i++)
-        if (config->earlier[i] >= 0 && (unsigned)config->earlier[i] < count)
-            store->source_now[config->earlier[i]] = (int)i;
+        if (config->source_before[i] >= 0 && (unsigned)config->source_before[i] < count)
+            store->source_now[config->source_before[i]] = (int)i;
     return STATUS_OK;
 }
 
@@ -292,7 +292,7 @@ const char *store_work_directory(const struct store *store)
     return workdir_path(store->work);
 }
 
-struct prior *store_earlier(const struct store *store)
+struct prior *store_prior(const struct store *store)
 {
     return store->prior;
 }
@@ -421,9 +421,9 @@ enum status store_may_all_go(struct store *store, struct error *err)
     return status;
 }
 
-/* Maps rows to those of the replaced file, and asks whether missing rows may be removed. */
-static enum status map_rows(struct row_map *map, struct store *store,
-                            const struct earlier_rows *rows, struct error *err)
+/* Maps rows to those of the existing file, and asks whether missing rows may be removed. */
+static enum status map_rows(struct row_map *map, struct store *store, const struct new_rows *rows,
+                            struct error *err)
 {
     const struct content *content = &store->config.content;
     const unsigned theirs = store->replaced->source_count;
@@ -529,7 +529,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
 }
 
 /* Writes the file, with what is kept of the replaced one. */
-static enum status write_file(struct store *store, const struct earlier_rows *rows, bool compress,
+static enum status write_file(struct store *store, const struct new_rows *rows, bool compress,
                               const struct store_run *run, struct store_summary *summary,
                               struct error *err)
 {
@@ -608,7 +608,7 @@ static void summarize(struct store_summary *summary, const struct journal_tally 
 }
 
 /* *same: the existing file already equals the new one. */
-static enum status compare(bool *same, struct store *store, const struct earlier_rows *rows,
+static enum status compare(bool *same, struct store *store, const struct new_rows *rows,
                            bool compress, struct error *err)
 {
     const struct store_config *config = &store->config;
@@ -632,7 +632,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
     const struct store_config *config = &store->config;
-    struct earlier_rows rows = {.content = &config->content, .prior = store->prior};
+    struct new_rows rows = {.content = &config->content, .prior = store->prior};
     struct journal_tally tally;
     struct log_input log;
     struct file_input file;

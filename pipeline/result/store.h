@@ -5,11 +5,11 @@
  * Connects the log and the file. Each record of the log carries everything that /images, /features
  * or /failures will hold, so the HDF5 file is a pure function of the log; building it is one pass
  * (rewrite.h). WORK is the directory "OUT.h5.partial", which exists only while a run is unfinished.
- * HDF5 is called by store_open and store_finish, and where prior.h reads the finished file.
+ * HDF5 is called by store_open and store_finish, and where prior.h reads the existing file.
  *
- * Resuming: a previous log of the same parameters, and a finished OUT.h5 of the same sources and
- * parameters, are both in walk order; store_open offers their rows (prior.h) so that the pipeline
- * does not repeat finished work (same source, path, size and mtime). */
+ * Resuming: the log of an interrupted run and an existing OUT.h5, both in walk order, are earlier
+ * work: store_open offers their rows (prior.h), so that items with the same source, path, size and
+ * mtime are not decoded again. */
 #ifndef CLPIPE_RESULT_STORE_H
 #define CLPIPE_RESULT_STORE_H
 
@@ -36,7 +36,7 @@ struct store_config {
     const struct content *old;
     /* The number that each source of `content` has in the existing file, ascending but for sources
      * that it does not have (-1). NULL: the same numbers. */
-    const int *earlier;
+    const int *source_before;
     bool redo;          /* features are added: all images are decoded again */
     bool fresh;         /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed;  /* do not offer earlier failures as earlier work */
@@ -50,9 +50,9 @@ struct store_config {
                          uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
-    /* Called once by store_finish before it writes: whether the rows of `old`, the updated file (NULL:
-     * none), may be removed whose there[] (earlier.h; NULL: all are there) is not ROW_THERE. now: the
-     * number in `content` of each source of `old`, -1: dropped; NULL: the same. May be NULL. */
+    /* Called once by store_finish before it writes: may the images that the new file lacks be removed?
+     * old: the existing file, or NULL. there: as in row_map.h; NULL: none is lacking. now: for each
+     * source of `old` its number in `content`; -1: dropped; NULL: the same. May be NULL. */
     enum status (*may_go)(void *context, struct result *old, const int *now, const uint8_t *there,
                           struct error *err);
     void *may_go_context;
@@ -85,15 +85,15 @@ enum status store_begin(struct store *store, const struct content *content, stru
 /* The work directory: the walk's spool may live there. */
 const char *store_work_directory(const struct store *store);
 
-/* Earlier work, after store_begin; and the log, to which only store_put adds records. */
-struct prior *store_earlier(const struct store *store);
+/* Earlier work, and the log, to which only store_put adds records; after store_begin. */
+struct prior *store_prior(const struct store *store);
 struct journal *store_journal(const struct store *store);
 /* The number of images of the existing file's `source` at or below `path`, even if they do not
  * count as earlier work because features are added. */
 enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
                            const char *path, struct error *err);
 
-/* True if a finished file is updated: it may have items that the run does not visit. */
+/* Whether an existing file is updated: it may have items that the run does not visit. */
 bool store_updates(const struct store *store);
 
 /* Sets the share of the list, once the list is known. Call it before store_finish. */
@@ -103,19 +103,19 @@ void store_set_share(struct store *store, const struct list_share *share);
  * this call: no texts. */
 void store_set_sidecars(struct store *store, struct sidecars *sidecars);
 
-/* The longest side of the thumbnails in the updated file; 0: it has none. *file: a file exists and
+/* The longest side of the thumbnails in the existing file; 0: it has none. *file: a file exists and
  * --fresh is not set. */
 unsigned store_thumbnail_size(const struct store *store, bool *file);
 /* Call it before prior_find and store_put: sets the size of the file's thumbnails, 0: none. all:
  * images without such a thumbnail do not count as earlier work. */
 void store_make_thumbnails(struct store *store, unsigned size, bool all);
 
-/* Stores one finished record. Its thumbnail is kept if its size is content.thumbnail_size or, if that is 0, that
- * of the updated file. Any thread; may write to the log. After a failure every later call fails with the same
- * error. */
+/* Stores one finished record. Its thumbnail is kept if its size is content.thumbnail_size or, if
+ * that is 0, the existing file's. Any thread; may write to the log. After a failure every later call
+ * fails with the same error. */
 enum status store_put(struct store *store, const struct store_record *record, struct error *err);
 
-/* Counts of the finished file's contents. */
+/* Counts of the new file's contents. */
 struct store_summary {
     uint64_t images, failures, not_images;
     uint64_t by_reason[REASON_COUNT];
@@ -125,7 +125,7 @@ struct store_summary {
 };
 
 /* Builds OUT.h5 from the log: temporary name, fsync, rename; then removes the work directory. An
- * existing file that already holds exactly these rows is left untouched. Other objects of an updated
+ * existing file that already holds exactly these rows is left untouched. Other objects of the existing
  * file move with the rows (carry.h), with notices; with `fresh`, only data of other programs stays.
  * STATUS_FAILED: nothing under the final name has changed, and the work is kept in the log. */
 enum status store_finish(struct store *store, const struct store_run *run,

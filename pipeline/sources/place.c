@@ -298,9 +298,9 @@ static enum status take_theirs(struct places *out, struct merge *m, struct error
         const char *directory = i == m->moved ? NULL : known_directory(m->theirs, i);
         out->stored[n] = m->theirs->source[i];
         out->directory[n] = directory ? directory : out->working;
-        out->earlier[n] = (int)i;
+        out->source_before[n] = (int)i;
         out->walked[n] = m->taken[i] ? m->given[m->taker[i]] : NULL;
-        out->unwalked += !m->taken[i];
+        out->unread += !m->taken[i];
         if (!(out->path[n] = source_path(out->stored[n], out->directory[n])))
             return error_memory(err, strlen(out->stored[n]), "a source");
         if (i == m->moved &&
@@ -324,9 +324,9 @@ static enum status merge_all(struct places *out, struct merge *m, struct error *
     out->directory = calloc(most + 1, sizeof *out->directory);
     out->walked = calloc(most + 1, sizeof *out->walked);
     out->path = calloc(most + 1, sizeof *out->path);
-    out->earlier = calloc(most + 1, sizeof *out->earlier);
+    out->source_before = calloc(most + 1, sizeof *out->source_before);
     out->texts = calloc(most + 1, sizeof *out->texts);
-    if (!out->stored || !out->directory || !out->walked || !out->path || !out->earlier ||
+    if (!out->stored || !out->directory || !out->walked || !out->path || !out->source_before ||
         !out->texts)
         return error_memory(err, most * sizeof *out->stored, "the sources");
     if ((status = find_given(m, out, err)) || (status = take_theirs(out, m, err)))
@@ -337,7 +337,7 @@ static enum status merge_all(struct places *out, struct merge *m, struct error *
         if ((status = copy_text(out, out->count, m->given_place.place[i].text, err)))
             return status;
         out->directory[out->count] = out->working;
-        out->earlier[out->count] = -1;
+        out->source_before[out->count] = -1;
         out->walked[out->count] = m->given[i];
         out->added++;
         out->count++;
@@ -391,7 +391,7 @@ enum status places_spell(struct places *places, const struct stored_sources *log
         const char *there = known_directory(log, i);
         struct place one = {.path = NULL}, two = {.path = NULL};
         same =
-            places->earlier[i] >= 0
+            places->source_before[i] >= 0
                 ? strcmp(places->stored[i], log->source[i]) == 0
                 : place_open(&one, strdup(places->stored[i]), places->directory[i]) &&
                       place_open(&two, strdup(log->source[i]), there ? there : places->working) &&
@@ -400,7 +400,7 @@ enum status places_spell(struct places *places, const struct stored_sources *log
         place_close(&two);
     }
     for (unsigned i = 0; same && i < places->count && status == STATUS_OK; i++) {
-        if (places->earlier[i] >= 0)
+        if (places->source_before[i] >= 0)
             continue;
         status = copy_text(places, i, log->source[i], err);
         /* Its paths are looked up in the directory in which it was given. */
@@ -459,6 +459,6 @@ void places_clear(struct places *places)
     free(places->directory);
     free(places->walked);
     free(places->working);
-    free(places->earlier);
+    free(places->source_before);
     *places = (struct places){.count = 0};
 }

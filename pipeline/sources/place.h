@@ -29,10 +29,10 @@ struct places {
     unsigned count;
     const char **stored;    /* as stored in the file */
     const char **directory; /* where each was given; paths of lists are relative to it */
-    const char **walked;    /* as spelled in the command; NULL: not walked, rows are kept */
+    const char **walked;    /* as spelled in the command; NULL: unread, rows are kept */
     char **path;            /* path from here, if not new */
-    int *earlier;           /* number in the old file; -1: new */
-    unsigned added, dropped, unwalked;
+    int *source_before;     /* number in the existing file; -1: new */
+    unsigned added, dropped, unread;
     unsigned repeated; /* SOURCEs of the command with the same place as another one */
     char **texts;      /* owned texts that `stored` points to, for new ones */
     char *working;

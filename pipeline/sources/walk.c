@@ -231,8 +231,8 @@ static enum status list_each(struct walking *walking, struct error *err)
         if (status != STATUS_OK)
             return status;
         status = source->name ? source->kind->list(source, &walking->listing, err)
-                              : config->list_known(config->list_known_context, walking->source,
-                                                   &walking->listing, err);
+                              : config->list_unread(config->list_unread_context, walking->source,
+                                                    &walking->listing, err);
         if (status != STATUS_OK && status != STATUS_END)
             return status;
     }
@@ -732,7 +732,7 @@ bool walk_reads_once(const struct walk *walk, uint16_t source)
     return walk->sources[source].name && walk->sources[source].kind->next;
 }
 
-bool walk_is_known(const struct walk *walk, uint16_t source)
+bool walk_is_unread(const struct walk *walk, uint16_t source)
 {
     return !walk->sources[source].name;
 }

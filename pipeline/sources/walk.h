@@ -52,12 +52,12 @@ struct walk_config {
     const char *const *skip_paths;
     unsigned skip_count;
     bool (*promises_image)(const char *path); /* does it have an image extension? */
-    /* Lists the known items of a source that is not read: calls listing->add for each item, with a
+    /* Lists the items of an unread source: calls listing->add for each item, with a
      * `where` with which the caller finds it. Required if there is such a source; called on
      * walk_open's thread. */
-    enum status (*list_known)(void *context, uint16_t source, struct source_listing *listing,
-                              struct error *err);
-    void *list_known_context;
+    enum status (*list_unread)(void *context, uint16_t source, struct source_listing *listing,
+                               struct error *err);
+    void *list_unread_context;
     const char *again; /* why members are read twice, so a stream is refused; NULL: they are not */
     struct stop *stop; /* may be NULL */
     /* Called at least every 1000 items found, with their number, on walk_open's thread. May be
@@ -131,8 +131,8 @@ const struct archives *walk_archives(const struct walk *walk);
 /* Can the items of the source be opened only once? */
 bool walk_reads_once(const struct walk *walk, uint16_t source);
 
-/* Is it a source that is not read? Its items are not opened. */
-bool walk_is_known(const struct walk *walk, uint16_t source);
+/* Is it unread: listed by list_unread, its items not to be opened? */
+bool walk_is_unread(const struct walk *walk, uint16_t source);
 
 /* Is it recognised as a SOURCE by its name alone, not by its target? */
 bool walk_knows_name(const char *name);

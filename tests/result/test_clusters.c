@@ -311,7 +311,7 @@ static void test_update_keeps_and_continues(void **state)
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = first; id < ITEMS + 10; id++) {
         make_record(&item, id, 0);
-        assert_true(prior_find(store_earlier(store), 0, item.record.path, item.record.path_length,
+        assert_true(prior_find(store_prior(store), 0, item.record.path, item.record.path_length,
                                item.record.bytes, item.record.mtime_ns, &prior));
         prior.sequence = sequence++;
         assert_ok(store_put(store, &prior, &error));
@@ -340,7 +340,7 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
         struct store_record prior;
         make_record(&made, ids[i], ids[i] == changed && !touched_only);
         made.record.mtime_ns += ids[i] == changed;
-        bool found = prior_find(store_earlier(store), 0, made.record.path, made.record.path_length,
+        bool found = prior_find(store_prior(store), 0, made.record.path, made.record.path_length,
                                 made.record.bytes, made.record.mtime_ns, &prior);
         assert_int_equal(found, ids[i] != changed);
         struct store_record *record = found ? &prior : &made.record;

@@ -193,7 +193,7 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     struct store_record prior;
     make_record(&made, id, version);
     made.record.source = source;
-    bool found = prior_find(store_earlier(store), source, made.record.path, made.record.path_length,
+    bool found = prior_find(store_prior(store), source, made.record.path, made.record.path_length,
                             made.record.bytes, made.record.mtime_ns, &prior);
     struct store_record *record = found ? &prior : &made.record;
     if (found) {

@@ -34,7 +34,7 @@ static struct outcome run(struct fixture *f, const struct making *making)
         struct store_record prior;
         make_record(&made, i, i % 4 == 1 ? making->version : 0);
         add_extras(&made, making->code, making->size);
-        bool found = prior_find(store_earlier(store), 0, made.path, made.record.path_length,
+        bool found = prior_find(store_prior(store), 0, made.path, made.record.path_length,
                                 made.record.bytes, made.record.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         record->sequence = i;

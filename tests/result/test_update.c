@@ -187,7 +187,7 @@ static void test_retry_failed(void **state)
         struct made made;
         struct store_record prior;
         make_record(&made, id, 0);
-        bool found = prior_find(store_earlier(store), 0, made.path, made.record.path_length,
+        bool found = prior_find(store_prior(store), 0, made.path, made.record.path_length,
                                 made.record.bytes, made.record.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         if (!found) {
@@ -227,7 +227,7 @@ static void test_unreadable_is_tried_again(void **state)
         make_record(&made, 3, 0);
         made.record.failure.reason = REASON_UNREADABLE;
         assert_ok(store_open(&store, &f->config, &error));
-        assert_false(prior_find(store_earlier(store), 0, made.path, made.record.path_length,
+        assert_false(prior_find(store_prior(store), 0, made.path, made.record.path_length,
                                 made.record.bytes, made.record.mtime_ns, &prior));
         made.record.sequence = 0;
         assert_ok(store_put(store, &made.record, &error));

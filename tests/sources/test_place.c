@@ -176,9 +176,9 @@ static void test_updates(void **state)
             const char *walked = places.walked[j], *stored = places.stored[j];
             const bool renamed = walked && strcmp(walked, stored) != 0;
             snprintf(result + used, sizeof result - used, "%s%s%s%s%s", j ? " " : "",
-                     places.earlier[j] < 0 ? "+"
-                     : walked              ? ""
-                                           : "-",
+                     places.source_before[j] < 0 ? "+"
+                     : walked                    ? ""
+                                                 : "-",
                      stored, renamed ? "=" : "", renamed ? walked : "");
         }
         if (!status)
@@ -203,7 +203,7 @@ static void test_many(void **state)
     assert_int_equal(places_update(&places, &theirs, reversed, COUNT, NULL, 0, NULL, &error),
                      STATUS_OK);
     assert_int_equal(places.count, COUNT);
-    assert_int_equal(places.added + places.unwalked + places.repeated, 0);
+    assert_int_equal(places.added + places.unread + places.repeated, 0);
     places_clear(&places);
 }
 

@@ -1,13 +1,13 @@
-/* earlier.h: compares the rows of the new file with those of the existing one. */
-#ifndef CLPIPE_RESULT_EARLIER_H
-#define CLPIPE_RESULT_EARLIER_H
+/* row_map.h: which row of the existing file each row of the new one was. Calls HDF5: one thread. */
+#ifndef CLPIPE_RESULT_ROW_MAP_H
+#define CLPIPE_RESULT_ROW_MAP_H
 
 #include "result/content.h"
 #include "result/prior.h"
 #include "result/row_inputs.h"
 
-/* The rows of the new file. */
-struct earlier_rows {
+/* The rows of the file to be written. */
+struct new_rows {
     const struct content *content;
     struct row_lists lists;
     struct row_input input[2]; /* that of INPUT_FILE is zeroed if it has no rows */
@@ -23,20 +23,21 @@ struct row_map {
     bool same; /* every row has its old number; none is new or missing */
 };
 
-/* `old`: the existing file. source_now: for each of its sources, the number in the content, or -1; NULL: the
- * same numbers. `there`, unless NULL: per row of `old`, set if an image or failure of the new file has its
- * place. `directory`: for temporary files. */
+/* Maps the rows to those of `old`, the existing file. source_now: for each source of `old`, its
+ * number in the content, or -1; NULL: the same numbers. there: NULL, or flags for each row of `old`: its
+ * place is that of an image (ROW_THERE) or of a failure (ROW_FAILED) of the new file. directory: for
+ * temporary files. */
 #define ROW_THERE  1
 #define ROW_FAILED 2
-enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, struct result *old,
+enum status row_map_make(struct row_map *out, const struct new_rows *rows, struct result *old,
                          const int *source_now, const char *directory, uint8_t *there,
                          struct error *err);
 void row_map_clear(struct row_map *map);
 
-/* *same: all rows are those of INPUT_FILE, whose result is `finished`, in its order, so that
- * nothing needs to be written. Recomputed rows are compared column by column, except for the file
- * system's data. */
-enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct result *finished,
+/* *same: all rows are those of INPUT_FILE, whose result is `finished`, in its order, so nothing
+ * needs to be written. Recomputed rows are compared column by column, except for sizes, times and
+ * inodes. */
+enum status rows_are_same(bool *same, const struct new_rows *rows, struct result *finished,
                           struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* earlier.c: maps rows to those of the earlier file. Rows taken over have their location; rows of the log are
- * looked up by source and path (prior.h), and their values are compared. */
-#include "result/earlier.h"
+/* row_map.c: maps rows to those of the existing file. Rows taken over have their location; rows of
+ * the log are looked up by source and path (prior.h), and their values are compared. */
+#include "result/row_map.h"
 #include "base/minmax.h"
 #include "result/parameters.h"
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static unsigned image_column(const char *name)
 
 /* --- rows that are equal ----------------------------------------------------------------------- */
 
-/* Compares `count` rows of the log, from `first` on, with the finished file's from `row` on. */
+/* Compares `count` rows of the log, from `first` on, with the existing file's from `row` on. */
 static enum status compare_texts(bool *same, const struct move_column *column, uint64_t first,
                                  uint64_t row, uint64_t count, struct error *err)
 {
@@ -56,7 +56,7 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
     return status;
 }
 
-/* Compares rows of the log, from `first` on, with the finished file's rows place[] (-1: none). */
+/* Compares rows of the log, from `first` on, with the existing file's rows place[] (-1: none). */
 static enum status compare_fixed(uint8_t *differs, const struct move_column *column, uint64_t first,
                                  const int64_t *place, uint64_t count, struct error *err)
 {
@@ -98,8 +98,8 @@ static enum status compare_rows(uint8_t *differs, const struct move_column *colu
     return status;
 }
 
-/* Whether rows of the log equal the finished file's rows in their place. */
-static enum status compare_block(bool *same, const struct earlier_rows *rows, bool failures,
+/* Whether rows of the log equal the existing file's rows in their place. */
+static enum status compare_block(bool *same, const struct new_rows *rows, bool failures,
                                  uint64_t first, uint64_t row, uint64_t count, struct error *err)
 {
     const struct table *table = failures ? &failure_table : &image_table;
@@ -126,7 +126,7 @@ static enum status compare_block(bool *same, const struct earlier_rows *rows, bo
     return status;
 }
 
-enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct result *finished,
+enum status rows_are_same(bool *same, const struct new_rows *rows, struct result *finished,
                           struct error *err)
 {
     enum status status = STATUS_OK;
@@ -153,7 +153,7 @@ enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct re
 /* --- places ------------------------------------------------------------------------------------ */
 
 /* Finds the places of a table's rows; those of the log by name. */
-static enum status find_places(int64_t *place, uint8_t *there, const struct earlier_rows *rows,
+static enum status find_places(int64_t *place, uint8_t *there, const struct new_rows *rows,
                                bool failures, struct prior *old, struct error *err)
 {
     const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;
@@ -183,7 +183,7 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct earl
 }
 
 /* Sets the places of the log's rows to -1 unless bytes and values of the images are unchanged. */
-static enum status check_content(struct row_map *map, const struct earlier_rows *rows,
+static enum status check_content(struct row_map *map, const struct new_rows *rows,
                                  struct result *old, const struct row_run *run, struct error *err)
 {
     static const char *const names[] = {"bytes", "digest"};
@@ -211,7 +211,7 @@ static enum status check_content(struct row_map *map, const struct earlier_rows 
     return status;
 }
 
-enum status row_map_make(struct row_map *out, const struct earlier_rows *given, struct result *old,
+enum status row_map_make(struct row_map *out, const struct new_rows *given, struct result *old,
                          const int *source_now, const char *directory, uint8_t *there,
                          struct error *err)
 {
@@ -226,7 +226,7 @@ enum status row_map_make(struct row_map *out, const struct earlier_rows *given, 
                                         .directory = directory};
     struct prior *prior = NULL;
     /* Also for --fresh, where all rows come from the log. */
-    struct earlier_rows rows = *given;
+    struct new_rows rows = *given;
     struct file_input file;
     *out = (struct row_map){.rows = images, .same = images == result_images(old)};
     out->earlier = malloc((size_t)images * sizeof *out->earlier + 1);
