@@ -17,10 +17,7 @@ void options_machine(struct clustering_machine *out, const struct options *optio
         .device_memory = options->device_memory,
         .watch = options_watch(options),
         .processes = options->processes,
-        .progress = {.step = progress_step,
-                     .value = progress_sweep,
-                     .iteration = progress_cluster,
-                     .context = &options->call->progress},
+        .progress = {.step = progress_step, .value = progress_sweep, .iteration = progress_cluster},
     };
 }
 

@@ -2,12 +2,12 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "result/merge.h"
 #include <unistd.h>
@@ -77,9 +77,7 @@ static enum status run_merge(const struct options *options, struct error *err)
                                         .compress = own->compress,
                                         .threads = compute_threads(options),
                                         .run = &run,
-                                        .stop = signals_stop(),
-                                        .progress = progress_phase,
-                                        .progress_context = &options->call->progress};
+                                        .watch = options_watch(options)};
     status = merge_files(&report, &config, err);
     if (status == STATUS_OK)
         tell(&report, clock_seconds_since(start), options);

@@ -84,7 +84,7 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
     config.initial = initial;
     config.memory = (uint64_t)64 << 20;
     config.threads = threads;
-    config.stop = signals_stop();
+    config.watch.stop = signals_stop();
     const struct cluster_devices device = {&context, 1};
     enum status status = cluster_run(&outcome, &device, &source, &config, err);
     if (status == STATUS_OK) {

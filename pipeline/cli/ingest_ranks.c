@@ -441,9 +441,7 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
                                         .output = ranks->output,
                                         .keep_objects = !ranks->own.fresh,
                                         .run = &run,
-                                        .stop = signals_stop(),
-                                        .progress = progress_phase,
-                                        .progress_context = ranks->progress};
+                                        .watch = {signals_stop(), progress_phase, ranks->progress}};
     enum status status = output_resolve(&target, ranks->output, err);
     if (status == STATUS_OK && !ranks->own.fresh)
         status = merge_look(&current, target, (const char *const *)ranks->name, count, err);

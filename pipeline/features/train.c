@@ -253,8 +253,7 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
 {
     const struct codebook_training *training = context;
     (void)inertia, (void)moved, (void)pruned, (void)seconds;
-    if (training->progress)
-        training->progress(training->progress_context, iteration, ITERATIONS);
+    watch_show(&training->watch, "codebook", iteration, ITERATIONS);
 }
 
 /* Finds the words by k-means and rounds them; missing words repeat the first. */
@@ -397,9 +396,9 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
     config.memory = training->memory;
     config.threads = training->threads;
-    config.stop = training->stop;
-    config.progress = tell_iteration;
-    config.progress_context = (void *)(uintptr_t)training;
+    config.watch =
+        (struct watch){.stop = training->watch.stop, .context = (void *)(uintptr_t)training};
+    config.iteration = tell_iteration;
     status = STATUS_FAILED;
     trainer.matrix = calloc((size_t)projected * trainer.padded, sizeof *trainer.matrix);
     trainer.projected = malloc(training->rows * projected);

@@ -18,10 +18,7 @@ struct codebook_training {
     const struct cluster_devices *devices;
     uint64_t memory; /* host bytes for k-means, besides one byte per projected value */
     unsigned threads;
-    struct stop *stop; /* may be NULL */
-    /* Progress in iterations; may be NULL. k-means may end early. */
-    void (*progress)(void *context, uint32_t done, uint32_t total);
-    void *progress_context;
+    struct watch watch; /* shows iterations; k-means may end early */
 };
 
 /* Fills the codebook, which the caller must clear. If the sample has too few distinct descriptors,

@@ -483,10 +483,10 @@ struct training_progress {
     int64_t start;
 };
 
-static void show_training(void *context, uint32_t done, uint32_t total)
+static void show_training(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     const struct training_progress *progress = context;
-    show(progress->learning, "codebook", done, total, progress->start);
+    show(progress->learning, phase, done, total, progress->start);
 }
 
 static enum status train(struct codebooks *codebooks, struct feature *feature,
@@ -498,9 +498,7 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
     struct codebook_training training = {.devices = devices,
                                          .memory = config->memory,
                                          .threads = config->threads,
-                                         .stop = learning->job->stop,
-                                         .progress = show_training,
-                                         .progress_context = &progress};
+                                         .watch = {learning->job->stop, show_training, &progress}};
     struct feature_codebook codebook = {.columns = 0};
     uint8_t *rows = NULL;
     enum status status = join_rows(&rows, &training.rows, learning, i, err);

@@ -483,8 +483,7 @@ static enum status project_rows(struct clustering *own, struct error *err)
                                    .stop = config->machine.watch.stop};
     if (!own->job.projected)
         return cluster_job_project(&own->job, err);
-    config->machine.progress.step(config->machine.progress.context,
-                                  "computing principal components");
+    config->machine.progress.step(config->machine.watch.context, "computing principal components");
     const enum status status = pca_fit(&own->job.projection, &own->job.input.source, &pca, err);
     if (status == STATUS_OK && own->pca > 0 && !own->job.projection.components &&
         cluster_job_is_first(&own->job))
@@ -552,17 +551,17 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
                         const struct cluster_devices *devices, struct error *err)
 {
     struct clustering *own = (struct clustering *)job;
-    const struct clustering_progress *progress = &job->machine->progress;
+    const struct clustering_machine *machine = job->machine;
     enum status status = leave_out_rows(own, err);
     if (status == STATUS_OK)
         status = project_rows(own, err);
     if (status != STATUS_OK)
         return status;
-    progress->step(progress->context, "k-means: reading rows");
+    machine->progress.step(machine->watch.context, "k-means: reading rows");
     status = run_kmeans(own, report, devices, err);
     job->level_count = own->levels.count;
     if (status == STATUS_OK && cluster_job_is_first(job))
-        progress->step(progress->context, "k-means: storing the result");
+        machine->progress.step(machine->watch.context, "k-means: storing the result");
     return status;
 }
 

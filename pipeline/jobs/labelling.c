@@ -193,7 +193,7 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
                         const struct cluster_devices *devices, struct error *err)
 {
     struct labelling *own = (struct labelling *)job;
-    const struct clustering_progress *progress = &job->machine->progress;
+    const struct clustering_machine *machine = job->machine;
     struct cluster_outcome *out = &job->level[0].outcome;
     const bool first = cluster_job_is_first(job);
     const uint64_t rows = job->rows.rows;
@@ -205,7 +205,7 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
         if (!out->labels || !out->distances)
             return error_memory(err, (size_t)rows * 8, "labels");
     }
-    progress->step(progress->context, "looking for the nearest centroid of each row");
+    machine->progress.step(machine->watch.context, "looking for the nearest centroid of each row");
     enum status status = cluster_assign(out->labels, out->distances, devices, &job->rows,
                                         out->centroids, out->k, &own->cluster, err);
     if (status != STATUS_OK || !first)
@@ -213,7 +213,7 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
     labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, rows, 0, out->k);
     out->inertia = labelled_inertia(out->labels, out->distances, NULL, rows);
     status = cluster_levels_spread(job->level, job->level_count, &job->rows, &own->cluster, err);
-    progress->step(progress->context, "storing the labels");
+    machine->progress.step(machine->watch.context, "storing the labels");
     return status;
 }
 

@@ -63,11 +63,9 @@ void clustering_config_of(struct cluster_config *config, const struct clustering
     config->memory = machine->memory;
     config->device_memory = machine->device_memory;
     config->threads = machine->threads;
-    config->stop = machine->watch.stop;
     config->processes = machine->processes;
-    config->progress = machine->progress.iteration;
-    config->phase = machine->watch.show;
-    config->progress_context = machine->progress.context;
+    config->watch = machine->watch;
+    config->iteration = machine->progress.iteration;
 }
 
 struct neighbours_config clustering_search(const struct clustering_machine *machine,

@@ -9,7 +9,8 @@
 
 #define CLUSTERING_DEVICES 64
 
-/* Progress for the user besides that of the watch; called on the calling thread. `step` is never NULL. */
+/* Progress for the user besides that of the watch, whose context it gets; called on the calling thread. `step` is
+ * never NULL. */
 struct clustering_progress {
     void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
     /* Before each value of k, if there are several. */
@@ -17,7 +18,6 @@ struct clustering_progress {
     /* As in struct cluster_config. */
     void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double pruned, double seconds);
-    void *context;
 };
 
 struct clustering_machine {

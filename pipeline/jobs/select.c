@@ -105,7 +105,7 @@ static enum status choose(struct selection *selection, struct error *err)
     const struct select_config *config = selection->config;
     enum status status = STATUS_OK;
     if (!isnan(config->alike)) {
-        config->machine.progress.step(config->machine.progress.context, "comparing images");
+        config->machine.progress.step(config->machine.watch.context, "comparing images");
         status = alike_leave_out(selection, err);
     }
     const uint64_t candidates = selection->candidates;
@@ -248,7 +248,7 @@ enum status selection_store(struct selection *selection, bool replace, struct er
         status = workdir_open(&lock, config->file, err);
         if (status == STATUS_OK)
             status = result_check_current(selection->result, err);
-        config->machine.progress.step(config->machine.progress.context, "writing the selection");
+        config->machine.progress.step(config->machine.watch.context, "writing the selection");
         if (status == STATUS_OK)
             status = selections_write(selection->result, &values, err);
     }

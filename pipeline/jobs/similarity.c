@@ -387,7 +387,7 @@ enum status similarity_store(struct similarity *similarity, struct error *err)
                                             .n = similarity->found.n,
                                             .neighbours = similarity->found.rows,
                                             .squared = similarity->found.squared};
-        config->machine.progress.step(config->machine.progress.context, "writing neighbours");
+        config->machine.progress.step(config->machine.watch.context, "writing neighbours");
         status = graph_write(result, &values, err);
     }
     workdir_release(&lock);

@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLUSTER_TYPES_H
 #define CLPIPE_CLUSTER_TYPES_H
 
-#include "base/stop.h"
+#include "base/watch.h"
 #include "matrix/matrix.h"
 #include <stdint.h>
 
@@ -47,15 +47,13 @@ struct cluster_config {
     uint64_t memory;        /* host bytes */
     uint64_t device_memory; /* 0: all of the device's memory */
     unsigned threads;
-    struct stop *stop;
-    /* Called after each iteration; may be NULL. pruned: share of all (row, centroid) pairs that
-     * were not scored. */
-    void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
-                     double pruned, double seconds);
-    /* Called from time to time before the iterations, and by cluster_assign; may be NULL. `phase`
-     * is "rows read", "first centroids" or "rows labelled"; total is 0 while unknown. */
-    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;                     /* for both callbacks */
+    /* Shows "rows read", "first centroids", "rows labelled" and "clusters divided"; total is 0 while
+     * unknown. */
+    struct watch watch;
+    /* Called after each iteration with the watch's context; may be NULL. pruned: share of all (row,
+     * centroid) pairs that were not scored. */
+    void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                      double pruned, double seconds);
     const struct checkpoint_config *checkpoint; /* NULL: no state is kept */
     /* The processes that share the rows, one device each (processes.h); NULL: this process has all
      * rows. Rank 0 gets the outcome. */
@@ -116,7 +114,7 @@ struct cluster_sweep_config {
     uint32_t first, last, step; /* values of k: first, first + step, ... up to last */
     const uint32_t *classes;    /* a class per row, or NULL */
     uint32_t class_count;
-    /* Called before each value with the clustering's progress_context; may be NULL. */
+    /* Called before each value with the context of the clustering's watch; may be NULL. */
     void (*progress)(void *context, uint32_t k, uint32_t done, uint32_t count);
 };
 

@@ -247,8 +247,8 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     uint64_t done = fill->first - data->share.first + fill->rows;
     if (data->comm->size > 1)
         done = (uint64_t)((double)done / (double)data->share.rows * (double)data->rows);
-    if (config->phase && data->comm->rank == 0)
-        config->phase(config->progress_context, "rows read", done, data->rows);
+    if (data->comm->rank == 0)
+        watch_show(&config->watch, "rows read", done, data->rows);
     return STATUS_OK;
 }
 

@@ -418,9 +418,9 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
         out->iterations = i + 1;
         out->converged = step.converged;
         *labels_current = step.labels_current;
-        if (config->progress && fit->comm->rank == 0)
-            config->progress(config->progress_context, i + 1, step.inertia, step.moved, step.pruned,
-                             clock_seconds_since(start));
+        if (config->iteration && fit->comm->rank == 0)
+            config->iteration(config->watch.context, i + 1, step.inertia, step.moved, step.pruned,
+                              clock_seconds_since(start));
         fit->checkpoint->made++;
         /* A device that fails here will fail in the next step, too. */
         struct error ignored = ERROR_INIT;
@@ -522,10 +522,10 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
                                 labels + tile->offset, err);
         /* Rank 0 reports for all. */
         const uint64_t own = data->share.rows, all = data->rows, done = tile->offset + tile->rows;
-        if (status == STATUS_OK && config->phase && fit->comm->rank == 0)
-            config->phase(config->progress_context, "rows labelled",
-                          done == own ? all : (uint64_t)((double)done / (double)own * (double)all),
-                          all);
+        if (status == STATUS_OK && fit->comm->rank == 0)
+            watch_show(&config->watch, "rows labelled",
+                       done == own ? all : (uint64_t)((double)done / (double)own * (double)all),
+                       all);
     }
     return data_end(data, status);
 }

@@ -406,8 +406,8 @@ static struct cluster_config config_of_part(const struct split *split, uint64_t 
     config.checkpoint = NULL;
     config.processes = NULL;
     config.reading = NULL;
-    config.progress = NULL;
-    config.phase = NULL;
+    config.iteration = NULL;
+    config.watch.show = NULL;
     return config;
 }
 
@@ -518,8 +518,8 @@ static void divide_part(void *context, uint64_t i)
         status = keep_parts(split, &err);
     if (status != STATUS_OK && split->error.status == STATUS_OK)
         split->error = err;
-    if (config->phase && is_first(levels))
-        config->phase(config->progress_context, "clusters divided", split->done, split->parts);
+    if (is_first(levels))
+        watch_show(&config->watch, "clusters divided", split->done, split->parts);
     pthread_mutex_unlock(&split->lock);
 }
 
@@ -562,7 +562,7 @@ static enum status read_parts(struct split *split, struct workers *workers, stru
     for (uint64_t first = 0; first < rows->rows && count > 0 && status == STATUS_OK;
          first += step) {
         const uint64_t some = min_u64(step, rows->rows - first);
-        status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
+        status = watch_check(&split->levels->config.watch, "reading rows of clusters", err);
         if (status == STATUS_OK)
             status = transform_read(&as_is, rows, workers, read, first, some, err);
         for (uint64_t i = 0; i < some && status == STATUS_OK; i++)
@@ -808,12 +808,12 @@ static enum status measure(struct cluster_level *level, uint32_t count,
         status = transform_read(&as_is, source, workers, rows, first, some, err);
         for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
             struct cluster_outcome *out = &level[i].outcome;
-            status =
-                label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
-                           out->centroids, out->k, metric, config->threads, config->stop, err);
+            status = label_rows(out->labels + first, out->distances + first, rows, some,
+                                out->dimension, out->centroids, out->k, metric, config->threads,
+                                config->watch.stop, err);
         }
-        if (status == STATUS_OK && config->phase)
-            config->phase(config->progress_context, "rows labelled", first + some, source->rows);
+        if (status == STATUS_OK)
+            watch_show(&config->watch, "rows labelled", first + some, source->rows);
     }
     workers_close(&workers);
     free(rows);

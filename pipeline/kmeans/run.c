@@ -68,7 +68,7 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     /* The same number of threads for each rank of a process: besides reading they work briefly. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
-        status = lane_open(&lane, ocl, workers, job->config->stop, job->config->choice, err);
+        status = lane_open(&lane, ocl, workers, job->config->watch.stop, job->config->choice, err);
     if (status == STATUS_OK)
         status = job->main(job->context, &rank, err);
     lane_close(&lane);

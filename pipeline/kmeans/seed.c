@@ -42,8 +42,8 @@ enum status seed_given(float *centroids, const struct data *data,
 void seed_progress(const struct cluster_config *config, const struct comm *comm, uint64_t done,
                    uint64_t total)
 {
-    if (config->phase && comm->rank == 0)
-        config->phase(config->progress_context, "first centroids", done, total);
+    if (comm->rank == 0)
+        watch_show(&config->watch, "first centroids", done, total);
 }
 
 /* One of 0 to n - 1, with probability proportional to its weight. */
@@ -476,7 +476,7 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     struct cluster_config as_is = *config;
     as_is.metric = METRIC_EUCLIDEAN; /* they are already in the metric's space */
     as_is.weights = NULL;            /* the candidates' weights are passed separately */
-    as_is.phase = NULL;
+    as_is.watch.show = NULL;
     const struct matrix_source source = {.rows = parallel->count,
                                          .dimension = parallel->data->dimension,
                                          .read = read_candidates,

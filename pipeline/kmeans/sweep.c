@@ -212,7 +212,7 @@ static enum status sweep_main(void *context, const struct rank *rank, struct err
     const uint32_t left = sweep.count - (engine ? engine->checkpoint.values.done : 0);
     for (uint32_t i = left; i > 0 && status == STATUS_OK; i--) {
         if (values->progress && rank->comm->rank == 0)
-            values->progress(largest.progress_context, sweep.values[i - 1].k, sweep.count - i,
+            values->progress(largest.watch.context, sweep.values[i - 1].k, sweep.count - i,
                              sweep.count);
         status = run_value(&best, &sweep, engine, &measures, values, i - 1, err);
     }

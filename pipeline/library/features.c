@@ -154,7 +154,7 @@ static void configure(struct describing *out, const struct library *library)
     config->device_memory = machine->device_memory;
     config->stop = machine->watch.stop;
     config->progress = show;
-    config->progress_context = machine->progress.context;
+    config->progress_context = machine->watch.context;
     out->devices = machine->found;
 }
 

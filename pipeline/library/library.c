@@ -220,7 +220,7 @@ static enum status open_library(struct library **out, const struct clpipe_option
                                   : (uint64_t)1 << 30,
         .device_memory = options->device_memory,
         .watch = {&library->stop, library_phase, library},
-        .progress = {.iteration = tell_iteration, .context = library},
+        .progress.iteration = tell_iteration,
     };
     struct ocl_selection *found = &library->machine.found;
     found->devices = &library->devices;

@@ -224,12 +224,13 @@ static enum status read_content(struct merge *m, struct error *err)
     return status;
 }
 
-static void tell(void *context, uint64_t done, uint64_t total)
+static void tell(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     const struct merge *m = context;
     const uint64_t rows = m->inputs.images + m->inputs.failures;
-    m->config->progress(m->config->progress_context, "merging",
-                        (uint64_t)((double)rows * (double)done / (double)total), rows);
+    (void)phase;
+    watch_show(&m->config->watch, "merging",
+               (uint64_t)((double)rows * (double)done / (double)total), rows);
 }
 
 static enum status write_output(struct merge *m, int64_t began, struct error *err)
@@ -251,9 +252,7 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
                               .run = config->run,
                               .classes_of = m->inputs.first,
                               .began = began,
-                              .stop = config->stop,
-                              .progress = config->progress ? tell : NULL,
-                              .progress_context = m};
+                              .watch = {config->watch.stop, tell, m}};
     for (unsigned i = 0; i < m->inputs.count; i++)
         rewrite.compress = rewrite.compress || m->inputs.input[i].compressed;
     return rewrite_file(&report, &rewrite, err);

@@ -445,7 +445,7 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
     for (unsigned i = 0; i < config->count && status == STATUS_OK; i++) {
         struct merge_input *input = &out->input[out->count++];
         input->path = config->input[i];
-        status = stop_check(config->stop, "looking at the files", err);
+        status = watch_check(&config->watch, "looking at the files", err);
         if (status == STATUS_OK)
             status = result_open(&result, input->path, err);
         if (status == STATUS_OK)

@@ -2,7 +2,7 @@
 #ifndef CLPIPE_RESULT_MERGE_TYPES_H
 #define CLPIPE_RESULT_MERGE_TYPES_H
 
-#include "base/stop.h"
+#include "base/watch.h"
 #include "result/content.h"
 
 struct merge_config {
@@ -18,10 +18,7 @@ struct merge_config {
     bool compress;    /* deflate copied features; those of compressed inputs always are */
     unsigned threads; /* that deflate */
     const struct store_run *run;
-    struct stop *stop; /* may be NULL */
-    /* Of the rows merged so far; may be NULL. */
-    void (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch; /* shows the rows merged so far */
 };
 
 struct merge_report {

@@ -343,13 +343,13 @@ static void *do_ranges(void *context)
         struct error error = ERROR_INIT;
         if (!b.span || !b.lengths)
             error_memory(&error, PART_ROWS * sizeof(uint64_t), "rows");
-        else if (!stop_check(move->stop, "writing the file", &error))
+        else if (!watch_check(&move->watch, "writing the file", &error))
             moving->work(moving, &moving->range[i], &b, &error);
         if (error.status)
             fail(moving, &error);
         const uint64_t done = atomic_fetch_add(&moving->done, 1) + 1;
-        if (move->progress && pthread_equal(pthread_self(), moving->caller))
-            move->progress(move->context, done, moving->ranges);
+        if (pthread_equal(pthread_self(), moving->caller))
+            watch_show(&move->watch, "writing the file", done, moving->ranges);
     }
     free(b.rows);
     free(b.span);

@@ -8,7 +8,7 @@
 #ifndef CLPIPE_RESULT_MOVE_ROWS_H
 #define CLPIPE_RESULT_MOVE_ROWS_H
 
-#include "base/stop.h"
+#include "base/watch.h"
 #include "matrix/raw_write.h"
 #include "matrix/row_tree.h"
 #include "result/row_list.h"
@@ -53,10 +53,7 @@ struct move_column {
 struct move {
     struct move_column *column;
     unsigned columns, threads;
-    struct stop *stop; /* may be NULL */
-    /* Called on the caller's thread; may be NULL. */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
-    void *context;
+    struct watch watch; /* shows parts of the rows */
 };
 
 /* Reads rows [first, first + count) of the list, except blobs. */

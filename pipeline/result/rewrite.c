@@ -245,16 +245,15 @@ static enum status write_rows(struct writing *w, struct error *err)
     struct move move = {.column = w->column,
                         .columns = w->columns,
                         .threads = rewrite->threads,
-                        .stop = rewrite->stop};
-    if (stop_check(rewrite->stop, "writing the file", err))
+                        .watch.stop = rewrite->watch.stop};
+    if (watch_check(&rewrite->watch, "writing the file", err))
         return STATUS_INTERRUPTED;
     enum status status = move_measure(&move, err);
     if (!status)
         status = create_datasets(w, err);
     if (!status)
         status = reserve(w, err);
-    move.progress = rewrite->progress;
-    move.context = rewrite->progress_context;
+    move.watch = rewrite->watch;
     return status ? status : move_rows(&move, err);
 }
 

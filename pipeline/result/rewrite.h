@@ -41,9 +41,7 @@ struct rewrite {
     struct carry *carry;
     struct result *classes_of; /* without `carry`: result whose classes are copied; NULL: none */
     struct result *runs_of;    /* the result whose runs precede this one; NULL: none */
-    struct stop *stop;         /* may be NULL */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
-    void *progress_context;
+    struct watch watch;        /* shows parts of the rows */
 };
 
 struct rewrite_report {

@@ -551,7 +551,7 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
                               .sidecars = store->sidecars,
                               .run = run,
                               .replaced = store->replaced,
-                              .stop = config->stop};
+                              .watch.stop = config->stop};
     enum status status = STATUS_OK;
     if (!store->replaced || !store->replaced->has_images) {
         status = ask_may_go(store, NULL, err);

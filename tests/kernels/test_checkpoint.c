@@ -153,9 +153,8 @@ static enum status run(struct found *found, struct ocl_context *context, const s
     config.tol = kind->tol;
     config.memory = config.device_memory = path->memory;
     config.threads = 2;
-    config.stop = &stop;
-    config.progress = tell_progress;
-    config.phase = tell_phase;
+    config.watch = (struct watch){&stop, tell_phase, NULL};
+    config.iteration = tell_progress;
     config.checkpoint = checkpoint;
     *found = (struct found){0};
     atomic_store(&stop.cause, STOP_NONE);

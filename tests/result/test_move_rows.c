@@ -419,7 +419,7 @@ static void test_stop(void **state)
     struct error error = ERROR_INIT;
     const struct row_input input = {read_rows, read_lengths, &(struct input){0, UINT64_MAX}};
     struct move_column column = {.kind = MOVE_TEXT, .number = TEXT, .list = list, .input = &input};
-    const struct move move = {.column = &column, .columns = 1, .threads = 2, .stop = &stop};
+    const struct move move = {.column = &column, .columns = 1, .threads = 2, .watch.stop = &stop};
     (void)state;
     stop_request(&stop, STOP_SIGNAL);
     assert_int_equal(move_measure(&move, &error), STATUS_INTERRUPTED);
