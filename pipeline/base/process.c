@@ -23,8 +23,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -187,6 +189,30 @@ bool process_wait_for(int64_t *since, int errno_value, const char *what)
 
 static _Atomic(const char *) read_path;
 static _Atomic(pthread_t) reader;
+
+static void close_between(unsigned first, unsigned last)
+{
+#ifdef SYS_close_range
+    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+        return;
+#endif
+    for (unsigned fd = first; fd <= last && fd < DESCRIPTORS_MOST; fd++)
+        close((int)fd);
+}
+
+void process_serve(const char *name, int keep)
+{
+    static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
+        signal(polite[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_NAME, name);
+    const int nothing = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    close_between(3, keep > 3 ? (unsigned)keep - 1 : 2);
+    close_between(keep >= 3 ? (unsigned)keep + 1 : 3, UINT_MAX);
+}
 
 void process_reads(const char *path)
 {

@@ -33,6 +33,11 @@ int process_run(int (*run)(int argc, char **argv), int argc, char **argv);
  * process_repair calls it; call it again after a library has installed its own handlers. */
 void process_name_crashes(void);
 
+/* In a forked process that serves its parent: names it, ignores signals that ask a job to end, since
+ * they reach all of its processes and the parent decides, lets SIGCHLD be waited for, has /dev/null as
+ * descriptors 0 to 2, and closes all others but `keep`, inherited ones too; 0: all. */
+void process_serve(const char *name, int keep);
+
 /* Sets the file that a library is reading in this thread, which that line names; the path must live
  * until the next call. NULL: none. */
 void process_reads(const char *path);

@@ -4,6 +4,7 @@
  * codec is killed with its parent. */
 #include "decode/isolate_worker.h"
 
+#include "base/process.h"
 #include "base/sandbox.h"
 #include "decode/isolate_wire.h"
 
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -224,34 +224,9 @@ _Noreturn static void worker_main(int socket, int memory, const struct decode_op
 
 /* --- the template ---------------------------------------------------------------------------- */
 
-/* Also closes descriptors inherited by the program. */
-static void close_above(int fd)
-{
-#ifdef SYS_close_range
-    if (syscall(SYS_close_range, fd + 1, ~0u, 0) == 0)
-        return;
-#endif
-    long most = sysconf(_SC_OPEN_MAX);
-    for (long at = fd + 1; at < (most > 0 && most < 65536 ? most : 65536); at++)
-        close((int)at);
-}
-
 void template_main(int control, const struct decode_options *options, uint64_t slot_bytes)
 {
-    /* Signals that ask a job to end reach all of its processes; the parent decides. */
-    static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP, SIGQUIT};
-    for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
-        signal(polite[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored SIGCHLD may be inherited; wait() needs the default */
-    prctl(PR_SET_NAME, "clpipe-isolate");
-    for (int fd = 3; fd < control; fd++)
-        close(fd);
-    close_above(control);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
-        dup2(nothing, fd);
-    if (nothing > 2)
-        close(nothing);
+    process_serve("clpipe-isolate", control);
     /* Makes libraries load their plug-ins now: a worker cannot open files. */
     for (unsigned i = 0; format_at(i); i++)
         ;

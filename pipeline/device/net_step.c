@@ -11,7 +11,6 @@
 #include "features/kind.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
-#include "net/net_synthetic.h"
 #include "net_sources_generated.h"
 #include "ocl/ocl_ndrange.h"
 

@@ -98,12 +98,6 @@ static bool has_limits(const struct net_fields *f)
     return f->low > 0 || f->high < 255;
 }
 
-/* How far a sum with a small shift is shifted beforehand. */
-static int shifted_before(int32_t shift)
-{
-    return shift < 33 ? 33 - shift : 0;
-}
-
 /* Chooses the kernel of a convolution, and its options. */
 static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS],
                           const struct net_plan *plan, const struct net_fields *addition)
@@ -115,7 +109,7 @@ static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS]
     const uint32_t taps = f->kernel_y * f->kernel_x;
     int shifts = 0;
     for (uint32_t c = 0; c < f->channels; c++)
-        shifts |= shifted_before(layer->shift[c]);
+        shifts |= net_layer_scaling(layer, c).pre;
     const size_t used =
         (size_t)snprintf(options, NET_OPTIONS, "-cl-std=CL1.2 -DLIMITS=%d -DSHIFTS=%d",
                          has_limits(f) || (addition && has_limits(addition)), shifts > 0);
@@ -260,10 +254,8 @@ static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
             memset(out, 0, 16);
             continue;
         }
-        const int before = shifted_before(layer->shift[n]), shift = layer->shift[n] + before - 32;
-        const int32_t words[4] = {layer->bias[n], layer->mul[n],
-                                  (1 << (shift - 1)) + ((int32_t)layer->f.zero << shift),
-                                  before << 8 | shift};
+        const struct net_scaling s = net_layer_scaling(layer, n);
+        const int32_t words[4] = {layer->bias[n], s.mul, s.add, s.pre << 8 | s.shift};
         memcpy(out, words, 16);
     }
     return out;

@@ -65,12 +65,12 @@ static size_t pixel_bytes(const struct net_tensor *tensor)
 static void set_parameters(struct host_parameters *p, unsigned at, const struct net_layer *layer,
                            uint32_t channel)
 {
-    const int32_t s = layer->shift[channel], pre = s < 33 ? 33 - s : 0, shift = s + pre - 32;
+    const struct net_scaling scaling = net_layer_scaling(layer, channel);
     p->bias[at] = layer->bias[channel];
-    p->mul[at] = layer->mul[channel];
-    p->add[at] = (1 << (shift - 1)) + ((int32_t)layer->f.zero << shift);
-    p->shift[at] = shift;
-    p->pre[at] = pre;
+    p->mul[at] = scaling.mul;
+    p->add[at] = scaling.add;
+    p->shift[at] = scaling.shift;
+    p->pre[at] = scaling.pre;
 }
 
 /* The block's channel in a lane of a vector. Packing the sums of two vectors of 8 lanes, or of four,
@@ -120,7 +120,7 @@ static enum status make_blocks(struct plan *plan, struct host_engine *engine,
     const size_t each = weights + round_up(sizeof(struct host_parameters), ALIGNMENT);
     bool shifts_first = false;
     for (uint32_t c = 0; c < f->channels; c++)
-        shifts_first |= layer->shift[c] < 33;
+        shifts_first |= net_layer_scaling(layer, c).pre > 0;
     uint8_t *bytes = held_array(&engine->held, count * each + ALIGNMENT, 1);
     plan->block = held_array(&engine->held, count, sizeof *plan->block);
     if (held_check(&engine->held, "a network's weights", err) != STATUS_OK)

@@ -570,6 +570,15 @@ int net_model_output(const struct net_model *model, const char *name)
     return -1;
 }
 
+struct net_scaling net_layer_scaling(const struct net_layer *layer, uint32_t channel)
+{
+    const int32_t s = layer->shift[channel], pre = s < 33 ? 33 - s : 0, shift = s + pre - 32;
+    return (struct net_scaling){.mul = layer->mul[channel],
+                                .add = (1 << (shift - 1)) + ((int32_t)layer->f.zero << shift),
+                                .shift = shift,
+                                .pre = pre};
+}
+
 size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, uint32_t count)
 {
     size_t bytes = 0;

@@ -90,11 +90,22 @@ enum status net_model_open(struct net_model **out, const char *path, struct erro
 enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
                            const char *subject, struct error *err);
 
+/* A small network with random weights, for self-tests: all kinds of layer, shapes that no vector size
+ * divides, extreme zero points and limits, and every kernel of the device's table. Its outputs are
+ * "sums" (int32) and "scores" (uint8). STATUS_FAILED: out of memory. */
+enum status net_synthetic(struct net_model **out, struct error *err);
+
 /* Accepts a pointer to NULL; sets *model to NULL. */
 void net_model_close(struct net_model **model);
 
 /* The number of values of a tensor of one picture. */
 size_t net_tensor_values(const struct net_tensor *tensor);
+
+/* How a convolution requantises a channel with 32 bits: (mul_hi(sum << pre, mul) + add) >> shift. */
+struct net_scaling {
+    int32_t mul, add, shift, pre;
+};
+struct net_scaling net_layer_scaling(const struct net_layer *layer, uint32_t channel);
 
 /* Finds memory for each of `count` tensors, of `room` bytes: the lowest that is free until tensor
  * `last` is made. Returns the end of all of it. */

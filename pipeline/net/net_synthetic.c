@@ -1,5 +1,5 @@
 /* net_synthetic.c: writes a network file in memory and reads it. */
-#include "net/net_synthetic.h"
+#include "net/model.h"
 
 #include "base/hash.h"
 #include "base/random.h"

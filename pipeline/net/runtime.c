@@ -29,7 +29,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -352,15 +351,7 @@ static _Noreturn void be_process(struct shared *shared, const char *path, bool c
 {
     struct session session = {.shared = shared};
     struct rusage usage = {.ru_maxrss = 0};
-    const int nothing = open("/dev/null", O_RDWR);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_IGN);
-    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
-        dup2(nothing, fd);
-#ifdef SYS_close_range
-    syscall(SYS_close_range, 3u, ~0u, 0);
-#endif
-    prctl(PR_SET_NAME, "clpipe-network");
+    process_serve("clpipe-network", 0);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     setenv("ORT_DISABLE_TELEMETRY", "1", 1); /* it would send data and write to $HOME */
     setenv("ORT_TELEMETRY_DISABLED", "1", 1);
