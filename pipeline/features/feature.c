@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "features/kind.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,16 +136,20 @@ static bool parse_image(struct feature_image *image, const char **wrong, const c
 }
 
 /* The options of the image as a part of a spec, the last one first. */
-static void write_image(char text[128], const struct feature_image *image)
+static char *write_image(char *text, size_t size, const struct feature_image *image)
 {
-    char after[100];
+#define GIVEN(name, least, most) {#name, image->name},
+    const struct {
+        const char *name;
+        unsigned value;
+    } option[] = {IMAGE_OPTIONS(GIVEN)};
+    size_t used = 0;
     *text = '\0';
-#define WRITE(name, least, most)                                                                   \
-    if (image->name) {                                                                             \
-        strcpy(after, text);                                                                       \
-        snprintf(text, 128, "," #name "=%u%s", (unsigned)image->name, after);                      \
-    }
-    IMAGE_OPTIONS(WRITE)
+    for (size_t i = sizeof option / sizeof *option; i-- > 0 && used < size;)
+        if (option[i].value)
+            used += (size_t)snprintf(text + used, size - used, ",%s=%u", option[i].name,
+                                     option[i].value);
+    return text;
 }
 
 /* The first option that the kind does not take, or NULL. */
@@ -356,22 +361,24 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 /* Writes the canonical spec. */
 void feature_write_spec(struct feature *feature)
 {
-    char bins[32], grid[32], image[128] = "", net[512];
+    char bins[32], grid[32], image[64], net[512];
     const bool fixed = feature->kind->fixed;
     feature_write_net(net, sizeof net, feature);
-    if (!feature->kind->network)
-        write_image(image, &feature->image);
-    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
-             feature->kind->name,
-             fixed                     ? ""
-             : feature->fisher         ? "fisher="
-             : feature->codebook_words ? "words="
-                                       : "bins=",
-             fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
-             feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
-             feature_normalize_name(feature->normalize), image, feature->store ? ",store=" : "",
-             feature->store ? feature_store_name(feature->store) : "",
-             feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest, net);
+    const int length = snprintf(
+        feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
+        feature->kind->name,
+        fixed                     ? ""
+        : feature->fisher         ? "fisher="
+        : feature->codebook_words ? "words="
+                                  : "bins=",
+        fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
+        feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
+        feature_normalize_name(feature->normalize),
+        feature->kind->network ? "" : write_image(image, sizeof image, &feature->image),
+        feature->store ? ",store=" : "", feature->store ? feature_store_name(feature->store) : "",
+        feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest, net);
+    assert(length < (int)sizeof feature->spec);
+    (void)length;
 }
 
 /* --- sets ------------------------------------------------------------------------------------ */
@@ -400,12 +407,14 @@ static void write_name(struct feature *feature)
         *sign = *sign == '+' ? '-' : *sign;
     if (feature->image.scale != feature->kind->scale && !feature->kind->network)
         snprintf(scale, sizeof scale, "_at%u", (unsigned)feature->image.scale);
-    snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s%s", feature->kind->name,
-             *bins ? "_" : "",
-             feature->fisher           ? "fisher"
-             : feature->codebook_words ? "words"
-                                       : "",
-             bins, *grid ? "_" : "", grid, scale);
+    const int length = snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s%s",
+                                feature->kind->name, *bins ? "_" : "",
+                                feature->fisher           ? "fisher"
+                                : feature->codebook_words ? "words"
+                                                          : "",
+                                bins, *grid ? "_" : "", grid, scale);
+    assert(length < (int)sizeof feature->name);
+    (void)length;
 }
 
 enum status feature_set_add(struct feature_set *set, const char *spec,
@@ -430,17 +439,16 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (options)
         *options++ = '\0';
     char *kind = strchr(copy, '=');
-    const char *name = NULL;
     if (kind) {
         *kind++ = '\0';
-        name = copy;
         const size_t valid =
-            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-        if (valid == 0 || valid >= FEATURE_NAME_MAX || name[valid] != '\0' || name[0] == '.')
+            strspn(copy, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+        if (valid == 0 || valid >= FEATURE_NAME_MAX || copy[valid] != '\0' || copy[0] == '.')
             return error_set(err, STATUS_USAGE,
                              "feature '%s': '%s' is not a valid name; names have 1 to %d of A-Z "
                              "a-z 0-9 _ . - and do not begin with a dot",
-                             spec, name, FEATURE_NAME_MAX - 1);
+                             spec, copy, FEATURE_NAME_MAX - 1);
+        memcpy(feature.name, copy, valid);
     } else {
         kind = copy;
     }
@@ -464,9 +472,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (feature.normalize == NORMALIZE_NONE)
         feature.store = STORE_FLOAT32; /* counts are stored unconverted */
 
-    if (name)
-        snprintf(feature.name, sizeof feature.name, "%s", name);
-    else
+    if (!*feature.name)
         write_name(&feature);
     feature_write_spec(&feature);
     for (unsigned i = 0; i < set->count; i++) {

@@ -206,7 +206,7 @@ static void settle_sides(struct runtime_job *job, const int64_t dim[4])
 static enum status settle_choices(struct feature_net *net, const struct runtime_about *about,
                                   const char *spec, struct error *err)
 {
-    char names[OUTPUTS_TEXT], missing[640];
+    char names[OUTPUTS_TEXT], missing[1024];
     const bool bytes = about->input.type == RUNTIME_UINT8;
     struct runtime_job *job = &net->job;
     if (!*net->output && about->outputs == 1)

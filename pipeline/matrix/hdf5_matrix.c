@@ -190,7 +190,7 @@ static bool has_selected(hid_t source, hid_t selected, hid_t target)
 static enum status check_mapping(hid_t list, size_t i, unsigned depth, hid_t dataset,
                                  const char *path, struct error *err)
 {
-    char name[PATH_MAX] = "", object[1024] = "", found[PATH_MAX], where[PATH_MAX + 1024];
+    char name[PATH_MAX] = "", object[1024] = "", found[PATH_MAX], where[PATH_MAX + 1024 + 2];
     H5_SCOPED hid_t file = H5I_INVALID_HID, source = H5I_INVALID_HID;
     H5_SCOPED hid_t selected = H5Pget_virtual_srcspace(list, i),
                     target = H5Pget_virtual_vspace(list, i);

@@ -85,7 +85,7 @@ static void remove_folder(const char *folder)
 {
     DIR *directory = opendir(folder);
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char path[PATH_MAX];
+        char path[2 * PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         unlink(path);
     }

@@ -156,7 +156,7 @@ struct attribute {
     enum value_type type; /* VALUE_F64, an integer, or VALUE_TEXT: */
     size_t offset, size;  /* its size in the struct; 0: a pointer to an allocated text */
     bool optional;        /* if it is missing, its place is left unchanged */
-    double least, most;   /* least < most: other numbers are damage */
+    int64_t least, most;  /* least < most: other numbers are damage */
 };
 enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
                               const void *from, struct error *err);
