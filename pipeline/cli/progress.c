@@ -49,25 +49,33 @@ static const char *stage_of(const char *text)
                                                                                : text;
 }
 
+/* The place of a stage, the first if there are too many. */
+static unsigned place_of(struct stages *stages, const char *name)
+{
+    unsigned at = 1;
+    while (at < stages->count && strcmp(stages->stage[at].name, name) != 0)
+        at++;
+    if (at == STAGES_MOST)
+        return 0;
+    if (at == stages->count)
+        snprintf(stages->stage[stages->count++].name, sizeof stages->stage->name, "%s", name);
+    return at;
+}
+
 void progress_stage(struct progress *progress, const char *name)
 {
     struct stages *stages = &progress->stages;
-    const int64_t now = clock_now();
-    unsigned at = 0;
+    const int64_t now = clock_now(), compiled = ocl_program_compiled();
     if (stages->count == 0)
         *stages = (struct stages){
             .stage = {{.name = "other"}}, .count = 1, .since = clock_process_start()};
-    if (name) {
-        name = stage_of(name);
-        for (at = 1; at < stages->count && strcmp(stages->stage[at].name, name) != 0;)
-            at++;
-        at = at < STAGES_MOST ? at : 0;
-    }
-    if (at == stages->count)
-        snprintf(stages->stage[stages->count++].name, sizeof stages->stage->name, "%s", name);
-    stages->stage[stages->at].spent += now - stages->since;
+    const int64_t spent = compiled - stages->compiled;
+    if (spent > 0)
+        stages->stage[place_of(stages, "compiling kernels")].spent += spent;
+    stages->stage[stages->at].spent += now - stages->since - spent;
     stages->since = now;
-    stages->at = at;
+    stages->compiled = compiled;
+    stages->at = name ? place_of(stages, stage_of(name)) : 0;
 }
 
 void progress_init(struct progress *progress, const struct options *options)

@@ -19,6 +19,7 @@ struct stages {
     } stage[STAGES_MOST];
     unsigned count, at; /* at: the current stage, since then */
     int64_t since;
+    int64_t compiled; /* ocl_program_compiled then */
 };
 
 struct progress {
@@ -51,7 +52,8 @@ void progress_phase(void *context, const char *phase, uint64_t done, uint64_t to
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count);
 /* A step without a measure: "reading rows". */
 void progress_step(void *context, const char *text);
-/* Starts a stage; NULL: "other". Reports of a phase or step also start their stage. */
+/* Starts a stage; NULL: "other". Reports of a phase or step also start their stage. Time in which kernels
+ * were compiled is a stage of its own. */
 void progress_stage(struct progress *progress, const char *name);
 /* Removes the live line; the following time counts as "other". */
 void progress_end(struct progress *progress);

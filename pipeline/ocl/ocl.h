@@ -157,6 +157,8 @@ void ocl_programs_compile(const struct ocl_device *device, const char *name,
  * is compiled from source, which takes seconds on some devices; NULL removes it. Call while no
  * other thread builds. */
 void ocl_program_observe(void (*compiling)(const char *name));
+/* Nanoseconds in which programs were compiled from source, by one thread or several. Any thread. */
+int64_t ocl_program_compiled(void);
 
 /* The key of the program that ocl_program_build would build. */
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,

@@ -10,10 +10,12 @@
 #include "ocl/ocl_pocl.h"
 #include "ocl/ocl_trial.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "version_generated.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +232,37 @@ void ocl_program_observe(void (*compiling)(const char *name))
     observer = compiling;
 }
 
+/* Programs that are being compiled, since when, and the time before. */
+static pthread_mutex_t compiling_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned compiling;
+static int64_t compiling_since, compiled;
+
+static void begin_compiling(const char *name)
+{
+    if (observer)
+        observer(name);
+    pthread_mutex_lock(&compiling_lock);
+    if (compiling++ == 0)
+        compiling_since = clock_now();
+    pthread_mutex_unlock(&compiling_lock);
+}
+
+static void end_compiling(void)
+{
+    pthread_mutex_lock(&compiling_lock);
+    if (--compiling == 0)
+        compiled += clock_now() - compiling_since;
+    pthread_mutex_unlock(&compiling_lock);
+}
+
+int64_t ocl_program_compiled(void)
+{
+    pthread_mutex_lock(&compiling_lock);
+    const int64_t spent = compiled + (compiling ? clock_now() - compiling_since : 0);
+    pthread_mutex_unlock(&compiling_lock);
+    return spent;
+}
+
 /* Without the compiler's warnings, whose number PoCL prints; tools/check has them. */
 static cl_int build_quietly(cl_program program, const struct ocl_device *device,
                             const char *options)
@@ -244,18 +277,12 @@ static cl_int build_quietly(cl_program program, const struct ocl_device *device,
     return code;
 }
 
-static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,
-                                const char *source, const char *options, struct error *err)
+/* entry: where to keep the binary. */
+static enum status compile(cl_program *out, struct ocl_context *context, const char *name,
+                           const char *source, const char *options, const char *entry,
+                           struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
-    char entry[ENTRY];
-    binary_entry(entry, device, source, options);
-    *out = build_binary(context, entry, options);
-    if (*out)
-        return STATUS_OK;
-
-    if (observer)
-        observer(name);
     if (device->pocl_major) {
         char what[256];
         snprintf(what, sizeof what, "kernel %s cannot be compiled on %.128s", name, device->name);
@@ -287,6 +314,20 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
         ocl_pocl_end_alone();
     *out = program;
     return STATUS_OK;
+}
+
+static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,
+                                const char *source, const char *options, struct error *err)
+{
+    char entry[ENTRY];
+    binary_entry(entry, ocl_context_device(context), source, options);
+    *out = build_binary(context, entry, options);
+    if (*out)
+        return STATUS_OK;
+    begin_compiling(name);
+    const enum status status = compile(out, context, name, source, options, entry, err);
+    end_compiling();
+    return status;
 }
 
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
@@ -324,10 +365,11 @@ void ocl_programs_compile(const struct ocl_device *device, const char *name,
             if (ocl_cache_lacks("programs", entry))
                 wanted[found++] = options[i];
         }
-        if (found > 1 && observer)
-            observer(name);
-        if (found > 1)
+        if (found > 1) {
+            begin_compiling(name);
             ocl_trial_compile(device->index, source, wanted, found);
+            end_compiling();
+        }
         free(source);
     }
     free(wanted);

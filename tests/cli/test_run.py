@@ -743,6 +743,7 @@ def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
                                    cwd=tmp_path, env=env)
         assert code == 0, output
         assert ("compiling kernels (first run on this device)" in output) == shown, output
+        assert bool(re.search(r"wall time.*compiling kernels [0-9.]+", output)) == shown, output
 
 
 @pytest.mark.variations
