@@ -445,22 +445,71 @@ static enum status seed_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* A part with k clusters, or as many as it has different rows. values: its rows in memory, or NULL. */
-static enum status fit_part(struct split *split, uint32_t part, const struct matrix_source *rows,
-                            const float *values, unsigned threads, struct error *err)
+/* Sends one rank's result to all. */
+static enum status share_part(struct split *split, uint32_t part, uint32_t root, struct error *err)
+{
+    struct comm *comm = split->levels->comm;
+    struct cluster_outcome *found = &split->found[part];
+    uint32_t about[3] = {found->k, found->iterations, found->converged};
+    enum status status =
+        comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
+    if (status != STATUS_OK)
+        return status == STATUS_END ? STATUS_OK : status;
+    const size_t values = (size_t)about[0] * split->rows->dimension;
+    if (comm->rank != root) {
+        cluster_outcome_clear(found);
+        status = cluster_outcome_open(found, about[0], split->rows->dimension, about[1], err);
+        if (status != STATUS_OK)
+            return status;
+        found->converged = about[2];
+    }
+    status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
+    return status == STATUS_OK
+               ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
+               : status;
+}
+
+/* The weights of a part's rows, if rows have some. */
+static enum status weights_of_part(float **weights, const struct split *split, uint32_t part,
+                                   struct error *err)
 {
     const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
+    const float *all = split->levels->config.weights;
+    *weights = all ? malloc((size_t)count * sizeof **weights) : NULL;
+    if (all && !*weights)
+        return error_memory(err, (size_t)count * sizeof **weights, "weights");
+    for (uint64_t i = 0; all && i < count; i++)
+        (*weights)[i] = all[row[i]];
+    return STATUS_OK;
+}
+
+/* Whether a fit has failed because a part has fewer different rows than k, which becomes their number. */
+static bool has_fewer(struct cluster_config *config, enum status status, struct error *err)
+{
+    if (status != STATUS_FAILED || err->cause != CAUSE_DISTINCT)
+        return false;
+    config->k = (uint32_t)err->native;
+    *err = (struct error)ERROR_INIT;
+    return true;
+}
+
+/* A part whose rows are in memory, by one thread. */
+static enum status fit_part(struct split *split, uint32_t part, const float *values,
+                            struct error *err)
+{
+    const uint64_t count = rows_of_part(split, part);
     const size_t each = split->rows->dimension;
+    struct matrix_memory memory = {.values = values, .dimension = split->rows->dimension};
+    struct matrix_source rows;
     struct cluster_config config = config_of_part(split, count);
-    float *weights = config.weights ? malloc((size_t)count * sizeof *weights) : NULL, *seeds = NULL;
-    if (config.weights && !weights)
-        return error_memory(err, (size_t)count * sizeof *weights, "weights");
-    for (uint64_t i = 0; weights && i < count; i++)
-        weights[i] = config.weights[row[i]];
+    float *weights, *seeds = NULL;
+    if (weights_of_part(&weights, split, part, err) != STATUS_OK)
+        return err->status;
+    matrix_memory_source(&rows, &memory, count);
     config.weights = weights;
-    config.memory /= config.threads / threads;
-    config.threads = threads;
-    if (values && split->seeded[part] > 0 && (seeds = malloc(config.k * each * sizeof *seeds))) {
+    config.memory /= config.threads;
+    config.threads = 1;
+    if (split->seeded[part] > 0 && (seeds = malloc(config.k * each * sizeof *seeds))) {
         for (uint32_t c = 0; c < config.k; c++)
             memcpy(seeds + c * each,
                    values + split->seeds[(split->seeded[part] - 1ull) * config.k + c] * each,
@@ -468,15 +517,41 @@ static enum status fit_part(struct split *split, uint32_t part, const struct mat
         config.init = INIT_GIVEN;
         config.initial = seeds;
     }
-    enum status status = cluster_run(&split->found[part], &split->devices, rows, &config, err);
-    if (status == STATUS_FAILED && err->cause == CAUSE_DISTINCT) {
-        config.k = (uint32_t)err->native;
-        *err = (struct error)ERROR_INIT;
-        status = cluster_run(&split->found[part], &split->devices, rows, &config, err);
-    }
+    enum status status;
+    do
+        status = cluster_run(&split->found[part], &split->devices, &rows, &config, err);
+    while (has_fewer(&config, status, err));
     free(weights);
     free(seeds);
     return status;
+}
+
+/* A part that does not fit into memory, by all ranks. */
+static enum status fit_large(struct split *split, uint32_t part, struct error *err)
+{
+    struct levels *levels = split->levels;
+    const uint64_t count = rows_of_part(split, part);
+    const double seconds = levels->seconds[0]; /* reading counts as a part of dividing */
+    struct matrix_list list = {split->rows, split->row + split->begin[part]};
+    struct matrix_source rows;
+    struct cluster_config config = config_of_part(split, count);
+    float *weights;
+    enum status status = weights_of_part(&weights, split, part, err);
+    matrix_list_source(&rows, &list, count);
+    config.weights = weights;
+    config.memory = levels->config.memory;
+    if (status == STATUS_OK) {
+        do {
+            struct loaded loaded;
+            status = loaded_open(&loaded, levels, &rows, &config, err);
+            if (status == STATUS_OK && loaded.engine)
+                status = cluster_fit(&split->found[part], loaded.engine, &loaded.rank, NULL, err);
+            loaded_close(&loaded);
+        } while (has_fewer(&config, status, err));
+    }
+    levels->seconds[0] = seconds;
+    free(weights);
+    return status == STATUS_OK ? share_part(split, part, 0, err) : status;
 }
 
 /* What the next parts of a checkpoint have; in order. */
@@ -499,18 +574,14 @@ static void divide_part(void *context, uint64_t i)
     struct split *split = context;
     const struct levels *levels = split->levels;
     const struct cluster_config *config = &levels->config;
-    const uint32_t part = split->group + (uint32_t)i, dimension = split->rows->dimension;
+    const uint32_t part = split->group + (uint32_t)i;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&split->lock);
     enum status status = split->error.status;
     pthread_mutex_unlock(&split->lock);
-    if (status == STATUS_OK && is_due(split, part)) {
-        float *values = split->values + split->place[part] * dimension;
-        struct matrix_memory memory = {.values = values, .dimension = dimension};
-        struct matrix_source rows;
-        matrix_memory_source(&rows, &memory, rows_of_part(split, part));
-        status = fit_part(split, part, &rows, values, 1, &err);
-    }
+    if (status == STATUS_OK && is_due(split, part))
+        status = fit_part(split, part, split->values + split->place[part] * split->rows->dimension,
+                          &err);
     pthread_mutex_lock(&split->lock);
     split->done += !split->ended[part];
     split->ended[part] |= status == STATUS_OK;
@@ -575,30 +646,6 @@ static enum status read_parts(struct split *split, struct workers *workers, stru
     return status;
 }
 
-/* Sends one rank's result to all. */
-static enum status share_part(struct split *split, uint32_t part, uint32_t root, struct error *err)
-{
-    struct comm *comm = split->levels->comm;
-    struct cluster_outcome *found = &split->found[part];
-    uint32_t about[3] = {found->k, found->iterations, found->converged};
-    enum status status =
-        comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
-    if (status != STATUS_OK)
-        return status == STATUS_END ? STATUS_OK : status;
-    const size_t values = (size_t)about[0] * split->rows->dimension;
-    if (comm->rank != root) {
-        cluster_outcome_clear(found);
-        status = cluster_outcome_open(found, about[0], split->rows->dimension, about[1], err);
-        if (status != STATUS_OK)
-            return status;
-        found->converged = about[2];
-    }
-    status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
-    return status == STATUS_OK
-               ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
-               : status;
-}
-
 /* Parts of a group, whose results all ranks get; the first rank keeps them. */
 static enum status divide_group(struct split *split, struct workers *workers, uint32_t end,
                                 struct error *err)
@@ -619,21 +666,15 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     const struct levels *levels = split->levels;
     const size_t each = split->rows->dimension * sizeof(float);
     const bool large = rows_of_part(split, split->first) * each > split->memory;
-    struct matrix_list list = {split->rows, split->row + split->begin[split->first]};
-    struct matrix_source rows;
     bool all = true;
     split->end = split->first + 1;
     enum status status = large ? STATUS_OK : read_parts(split, workers, err);
     for (uint32_t part = split->first; part < split->end; part++)
         all = all && split->ended[part];
     if (status == STATUS_OK && large && !all) {
-        matrix_list_source(&rows, &list, rows_of_part(split, split->first));
-        if (is_own(split, split->first))
-            status = fit_part(split, split->first, &rows, NULL, levels->config.threads, err);
+        status = fit_large(split, split->first, err);
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
-        if (status == STATUS_OK)
-            status = share_part(split, split->first, split->first % levels->comm->size, err);
     } else if (status == STATUS_OK && !all) {
         /* With several ranks only what all have shared is kept. */
         const uint32_t size = (uint32_t)levels->comm->size,

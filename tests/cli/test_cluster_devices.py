@@ -105,6 +105,20 @@ def test_mini_batches_take_one(place, several, tmp_path):
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
 
 
+def test_parts_beyond_memory(several, tmp_path):
+    """Two parts of 2.3 MB each; one has three different rows, and so three clusters."""
+    random = numpy.random.default_rng(6)
+    rows = numpy.vstack([random.normal(0, 1, (9000, 64)), 50 + numpy.eye(3, 64)[random.integers(0, 3, 9000)]])
+    numpy.save(tmp_path / "rows.npy", rows[random.permutation(len(rows))].astype("f4"))
+    arguments = ["--split", "2x5"]
+    cluster(tmp_path, tmp_path / "one.h5", *arguments, env=several[1])
+    with h5py.File(tmp_path / "one.h5") as file:
+        assert sorted(numpy.bincount(file["clusters/kmeans/parents"])) == [3, 5]
+    for count in (1, 3):
+        cluster(tmp_path, tmp_path / "x.h5", *arguments, "--memory", "1M", env=several[count])
+        assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
+
+
 def size_of(path):
     try:
         return path.stat().st_size

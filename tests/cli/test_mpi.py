@@ -116,6 +116,17 @@ def test_same_bits(mpirun, place, wanted, case, ranks, threads):
     assert result.stdout.count("stored") == 1  # the first rank alone tells
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ([], ["--mini-batch", 500]), ids=lambda options: options[0] if options else "lloyd")
+def test_parts_beyond_memory(mpirun, place, tmp_path, options):
+    """Parts of almost 2 MB."""
+    arguments = ["cluster", place / "more.npy", "--split", "2x5", "--max-iter", 5, *options]
+    assert run_clpipe(*arguments, "-o", "one.h5", cwd=tmp_path).returncode == 0
+    for ranks in (1, 3):
+        mpirun(ranks, *arguments, "--memory", "1M", "-o", "x.h5", "--force", cwd=tmp_path)
+        assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
+
+
 @pytest.mark.deep
 def test_assign(mpirun, place, wanted):
     wanted("n-init")
