@@ -118,9 +118,6 @@ static enum status make_blocks(struct plan *plan, struct host_engine *engine,
     const size_t count = (size_t)plan->groups * plan->blocks;
     const size_t weights = round_up(plan->steps * width * k->step * k->value, ALIGNMENT);
     const size_t each = weights + round_up(sizeof(struct host_parameters), ALIGNMENT);
-    bool shifts_first = false;
-    for (uint32_t c = 0; c < f->channels; c++)
-        shifts_first |= net_layer_scaling(layer, c).pre > 0;
     uint8_t *bytes = held_array(&engine->held, count * each + ALIGNMENT, 1);
     plan->block = held_array(&engine->held, count, sizeof *plan->block);
     if (held_check(&engine->held, "a network's weights", err) != STATUS_OK)
@@ -138,7 +135,6 @@ static enum status make_blocks(struct plan *plan, struct host_engine *engine,
                                              .first = i / plan->blocks * made + first,
                                              .vectors = whole ? most : needed,
                                              .count = (unsigned)(left < width ? left : width),
-                                             .shifts_first = shifts_first,
                                              .low = (uint8_t)f->low,
                                              .high = (uint8_t)f->high};
         pack_block(at, parameters, &plan->block[i], k, plan, layer);

@@ -327,11 +327,7 @@ AMX_INLINE void store_tile_amx(unsigned vectors, const struct host_multiply *m, 
         UNROLL
         for (unsigned v = 0; v < vectors; v++)
             of_pixel[v] = _mm512_load_si512(sums->of[r][v]);
-        uint8_t *out = m->out[pixel + r] + m->block->first;
-        if (m->block->shifts_first)
-            store_avx512(out, vectors, of_pixel, m->block, true);
-        else
-            store_avx512(out, vectors, of_pixel, m->block, false);
+        store_avx512(m->out[pixel + r] + m->block->first, vectors, of_pixel, m->block);
     }
 }
 

@@ -24,7 +24,6 @@ struct host_block {
     const struct host_parameters *parameters;
     size_t first;            /* channel of the layer */
     unsigned vectors, count; /* channels stored: the first of lanes x vectors */
-    bool shifts_first;       /* a `pre` is not 0 */
     uint8_t low, high;
 };
 

@@ -11,13 +11,11 @@
  * STORE_ALL(out, bytes, count): the first bytes of a vector
  * STORE_SOME(out, vectors, v, block): fewer than four vectors of values before the clamp */
 
-VECTOR_INLINE VECTOR SET(requantise)(VECTOR sum, const struct host_parameters *p, unsigned v,
-                                     bool shifts_first)
+VECTOR_INLINE VECTOR SET(requantise)(VECTOR sum, const struct host_parameters *p, unsigned v)
 {
     const unsigned at = v * LANES;
     const VECTOR m = LOAD(p->mul + at);
-    if (shifts_first)
-        sum = MM(sllv_epi32)(sum, LOAD(p->pre + at));
+    sum = MM(sllv_epi32)(sum, LOAD(p->pre + at));
     const VECTOR even = MM(mul_epi32)(sum, m);
     const VECTOR odd = MM(mul_epi32)(MM(srli_epi64)(sum, 32), MM(srli_epi64)(m, 32));
     const VECTOR high = TAKE_ODD(MM(srli_epi64)(even, 32), odd);
@@ -26,12 +24,12 @@ VECTOR_INLINE VECTOR SET(requantise)(VECTOR sum, const struct host_parameters *p
 
 /* Stores the channels of a pixel of a block. */
 VECTOR_INLINE void SET(store)(uint8_t *out, unsigned vectors, const VECTOR *sums,
-                              const struct host_block *block, bool shifts_first)
+                              const struct host_block *block)
 {
     VECTOR v[4];
     UNROLL
     for (unsigned i = 0; i < vectors; i++)
-        v[i] = SET(requantise)(sums[i], block->parameters, i, shifts_first);
+        v[i] = SET(requantise)(sums[i], block->parameters, i);
     if (vectors < 4) {
         STORE_SOME(out, vectors, v, block);
         return;
@@ -67,13 +65,8 @@ VECTOR_INLINE void SET(tile)(unsigned rows, unsigned vectors, const struct host_
         }
     }
     UNROLL
-    for (unsigned r = 0; r < rows; r++) {
-        uint8_t *out = m->out[pixel + r] + m->block->first;
-        if (m->block->shifts_first)
-            SET(store)(out, vectors, sums[r], m->block, true);
-        else
-            SET(store)(out, vectors, sums[r], m->block, false);
-    }
+    for (unsigned r = 0; r < rows; r++)
+        SET(store)(m->out[pixel + r] + m->block->first, vectors, sums[r], m->block);
 }
 
 VECTOR_INLINE void SET(tiles)(unsigned rows, unsigned vectors, const struct host_multiply *m)
@@ -87,8 +80,7 @@ VECTOR_INLINE void SET(tiles)(unsigned rows, unsigned vectors, const struct host
 }
 
 /* Blocks of four vectors: interleaves the channels of TAPS taps. */
-VECTOR_INLINE void SET(depthwise_row)(const struct host_depthwise *d, size_t steps,
-                                      bool shifts_first)
+TARGET static void SET(depthwise)(const struct host_depthwise *d)
 {
     for (unsigned x = 0; x < d->pixels; x++) {
         const uint8_t *in = d->in + x * d->step;
@@ -98,7 +90,7 @@ VECTOR_INLINE void SET(depthwise_row)(const struct host_depthwise *d, size_t ste
         UNROLL
         for (unsigned v = 0; v < 4; v++)
             sums[v] = LOAD(d->block->parameters->bias + v * LANES);
-        for (size_t s = 0; s < steps; s++, taps += TAPS, w += 4) {
+        for (size_t s = 0; s < d->steps; s++, taps += TAPS, w += 4) {
             const VECTOR a = LOAD(in + taps[0]), b = LOAD(in + taps[1]);
             const VECTOR low = MM(unpacklo_epi8)(a, b), high = MM(unpackhi_epi8)(a, b);
 #if TAPS == 4
@@ -116,22 +108,8 @@ VECTOR_INLINE void SET(depthwise_row)(const struct host_depthwise *d, size_t ste
             DOT(sums[3], MM(unpackhi_epi8)(high, zero), w[3]);
 #endif
         }
-        SET(store)(d->out + x * d->out_step, 4, sums, d->block, shifts_first);
+        SET(store)(d->out + x * d->out_step, 4, sums, d->block);
     }
-}
-
-/* Specialised for the steps of 3 x 3 and 5 x 5. */
-TARGET static void SET(depthwise)(const struct host_depthwise *d)
-{
-    const size_t small = (9 + TAPS - 1) / TAPS, large = (25 + TAPS - 1) / TAPS;
-    if (d->block->shifts_first)
-        SET(depthwise_row)(d, d->steps, true);
-    else if (d->steps == small)
-        SET(depthwise_row)(d, small, false);
-    else if (d->steps == large)
-        SET(depthwise_row)(d, large, false);
-    else
-        SET(depthwise_row)(d, d->steps, false);
 }
 
 #undef SET
