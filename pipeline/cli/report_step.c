@@ -1,11 +1,9 @@
 /* report_step.c: pages_write with the options of a command. */
 #include "cli/report_step.h"
 #include "cli/cluster_options.h"
-#include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "jobs/machine.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,45 +21,18 @@ enum status report_directory(char **directory, const char *file, struct error *e
     return STATUS_OK;
 }
 
-struct devices {
-    const struct options *options;
-    struct clustering_contexts contexts;
-};
-
-/* Without a usable device the host searches. */
-static void find_contexts(void *context, struct ocl_context *const **contexts, uint32_t *count)
-{
-    struct devices *devices = context;
-    struct clustering_machine machine;
-    struct error ignored = ERROR_INIT;
-    options_machine(&machine, devices->options);
-    if (clustering_contexts_open(&devices->contexts, &machine, CLUSTERING_DEVICES, &ignored) !=
-        STATUS_OK)
-        return;
-    *contexts = devices->contexts.context;
-    *count = devices->contexts.devices.count;
-}
-
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
                         const char *name, bool keep, bool link_originals,
                         const struct options *options, struct error *err)
 {
-    struct devices devices = {.options = options};
-    const struct pages_config config = {.file = file,
-                                        .directory = directory,
-                                        .name = name,
-                                        .link_originals = link_originals,
-                                        .keep_current = keep,
-                                        .version = CLPIPE_VERSION,
-                                        .threads = compute_threads(options),
-                                        .memory = options->memory,
-                                        .device_memory = options->device_memory,
-                                        .find_contexts = find_contexts,
-                                        .find_contexts_context = &devices,
-                                        .watch = options_watch(options)};
-    enum status status = pages_write(counts, &config, err);
-    clustering_contexts_close(&devices.contexts);
-    return status;
+    struct pages_config config = {.file = file,
+                                  .directory = directory,
+                                  .name = name,
+                                  .link_originals = link_originals,
+                                  .keep_current = keep,
+                                  .version = CLPIPE_VERSION};
+    options_machine(&config.machine, options);
+    return pages_write(counts, &config, err);
 }
 
 void report_open_line(const struct options *options, const char *directory)

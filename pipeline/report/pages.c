@@ -121,9 +121,9 @@ static enum status make(struct pages *pages, struct error *err)
     if (status == STATUS_OK)
         status = output_directory_add(pages->directory, "sheets", err);
     for (size_t i = 0; status == STATUS_OK && i < sizeof steps / sizeof *steps; i++) {
-        watch_show(&pages->config->watch, "pages", i, sizeof steps / sizeof *steps);
-        status =
-            watch_check(&pages->config->watch, "writing the report: nothing of it is kept", err);
+        watch_show(&pages->config->machine.watch, "pages", i, sizeof steps / sizeof *steps);
+        status = watch_check(&pages->config->machine.watch,
+                             "writing the report: nothing of it is kept", err);
         if (status == STATUS_OK)
             status = steps[i](pages, err);
     }
@@ -152,7 +152,7 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
         status = output_directory_open(&pages.directory, config->directory, page_names, err);
     if (status == STATUS_OK)
         status = album_read(&pages.album, &pages.grouping, pages.result, pages.clusters,
-                            config->watch.stop, err);
+                            config->machine.watch.stop, err);
     if (status == STATUS_OK)
         status = make(&pages, err);
     if (status == STATUS_OK)

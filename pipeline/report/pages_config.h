@@ -2,12 +2,9 @@
 #ifndef CLPIPE_REPORT_PAGES_CONFIG_H
 #define CLPIPE_REPORT_PAGES_CONFIG_H
 
-#include "base/error.h"
-#include "base/watch.h"
+#include "jobs/machine.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-struct ocl_context;
 
 struct pages_config {
     const char *file;      /* the result */
@@ -16,14 +13,8 @@ struct pages_config {
     bool link_originals;
     bool keep_current;   /* leave a report made from this file with these options unchanged */
     const char *version; /* of the program, shown */
-    unsigned threads;    /* keep a report that was made from this file with these options */
-    uint64_t memory;     /* bytes of host buffers for decoding and searching */
-    /* Provides contexts to search for similar pictures, open until pages_write returns; called
-     * once, only for many rows. NULL, or no contexts: the host searches. */
-    void (*find_contexts)(void *context, struct ocl_context *const **contexts, uint32_t *count);
-    void *find_contexts_context;
-    uint64_t device_memory; /* bytes; 0: all of the devices' memory */
-    struct watch watch;
+    /* Its devices are looked for only to compare many rows; if there are none, the host does. */
+    struct clustering_machine machine;
 };
 
 struct pages_counts {

@@ -65,7 +65,7 @@ static enum status write_sheet(void *context, uint32_t sheet, const uint8_t *dat
 {
     struct pages *pages = context;
     char name[32];
-    enum status status = watch_check(&pages->config->watch, "writing thumbnails", err);
+    enum status status = watch_check(&pages->config->machine.watch, "writing thumbnails", err);
     if (status != STATUS_OK)
         return status;
     snprintf(name, sizeof name, "sheets/%05u.jpg", sheet);
@@ -111,7 +111,7 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
                                          .first = first,
                                          .write = write_sheet,
                                          .context = pages,
-                                         .watch = pages->config->watch};
+                                         .watch = pages->config->machine.watch};
     *sheets = (uint32_t)((count + cells - 1) / cells);
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
@@ -121,10 +121,10 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;
     const struct thumbs_config config = {.result = pages->result,
-                                         .threads = pages->config->threads,
-                                         .memory = pages->config->memory,
+                                         .threads = pages->config->machine.threads,
+                                         .memory = pages->config->machine.memory,
                                          .directory = output_directory_temporary(pages->directory),
-                                         .watch = pages->config->watch};
+                                         .watch = pages->config->machine.watch};
     enum status status = thumbs_open(&pages->thumbs, &config, err);
     if (status != STATUS_OK)
         return status;
@@ -288,7 +288,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         const uint64_t end = min_u64(n, first + PAGES_CHUNK);
         struct json json;
-        enum status status = watch_check(&pages->config->watch, "writing the report", err);
+        enum status status = watch_check(&pages->config->machine.watch, "writing the report", err);
         if (status != STATUS_OK)
             return status;
         open_chunk(&json);

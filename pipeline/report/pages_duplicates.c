@@ -41,9 +41,9 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     const struct pages_config *config = pages->config;
     const bool near = pages_compare_codes(pages->album.count);
     const struct duplicates_config search = {.near = near ? DUPLICATES_BLIND : 0,
-                                             .threads = config->threads,
-                                             .memory = config->memory,
-                                             .watch = config->watch};
+                                             .threads = config->machine.threads,
+                                             .memory = config->machine.memory,
+                                             .watch = config->machine.watch};
     struct duplicates found = {0};
     struct error why = ERROR_INIT;
     struct json json;

@@ -58,8 +58,8 @@ static enum status open_feature(struct similar *similar, struct error *err)
     if (status != STATUS_OK)
         return status;
     const struct matrix_source rows = similar->matrix;
-    status = ranked_open(&similar->matrix, &rows, pages->result, &about, pages->config->threads,
-                         pages->config->watch.stop, err);
+    status = ranked_open(&similar->matrix, &rows, pages->result, &about,
+                         pages->config->machine.threads, pages->config->machine.watch.stop, err);
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
@@ -97,28 +97,29 @@ static enum status search_comparable(struct similar *similar, const struct compa
 
 static enum status find_neighbours(struct similar *similar, struct error *err)
 {
-    const struct pages_config *config = similar->pages->config;
-    struct neighbours_config search = {.metric = similar->metric,
-                                       .threads = config->threads,
-                                       .memory = config->memory,
-                                       .device_memory = config->device_memory,
-                                       .watch = config->watch};
+    const struct clustering_machine *machine = &similar->pages->config->machine;
+    struct neighbours_config search = clustering_search(machine, similar->metric, 0);
+    struct clustering_contexts contexts = {.devices.count = 0};
+    struct error ignored = ERROR_INIT;
     const uint64_t rows = similar->matrix.rows;
     const uint32_t dimension = similar->matrix.dimension;
-    struct comparable comparable;
-    if (products_of(rows, dimension) > DEVICE_PRODUCTS && config->find_contexts)
-        config->find_contexts(config->find_contexts_context, &search.devices.contexts,
-                              &search.devices.count);
+    struct comparable comparable = {0};
+    enum status status = STATUS_OK;
+    if (products_of(rows, dimension) > DEVICE_PRODUCTS &&
+        clustering_contexts_open(&contexts, machine, CLUSTERING_DEVICES, &ignored) == STATUS_OK)
+        search.devices = contexts.devices;
     if (!pages_compare_rows(rows, dimension, &search.devices))
-        return error_set(err, STATUS_FAILED,
-                         "comparing %llu rows with each other would take too long without a GPU",
-                         (unsigned long long)rows);
-    enum status status = comparable_open(&comparable, &similar->matrix, &search, err);
+        status = error_set(err, STATUS_FAILED,
+                           "comparing %llu rows with each other would take too long without a GPU",
+                           (unsigned long long)rows);
+    if (status == STATUS_OK)
+        status = comparable_open(&comparable, &similar->matrix, &search, err);
     if (status == STATUS_OK)
         comparable_tell(&comparable, similar->pages->similar_feature);
     if (status == STATUS_OK)
         status = search_comparable(similar, &comparable, &search, err);
     comparable_close(&comparable);
+    clustering_contexts_close(&contexts);
     return status;
 }
 
@@ -185,8 +186,8 @@ static enum status make_map(const struct similar *similar, struct error *err)
 {
     struct pages *pages = similar->pages;
     const size_t n = (size_t)pages->album.count;
-    const struct layout_config config = {.threads = pages->config->threads,
-                                         .watch = pages->config->watch};
+    const struct layout_config config = {.threads = pages->config->machine.threads,
+                                         .watch = pages->config->machine.watch};
     const struct layout_graph graph = {
         .rows = n, .neighbours = similar->found.n, .neighbour = similar->found.rows};
     struct held held = {0};
