@@ -46,9 +46,8 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
     if (!number && isnan(*alike) && own->per_cluster == 0)
         return misuse(err, options->command,
                       "say how many images: N, --per-cluster M or --semantic X");
-    if (!schema_name_valid(own->name))
-        return misuse(err, options->command, "'%s' cannot be the name of a selection",
-                      PATH_TEXT_IN(128, own->name));
+    if (schema_check_name(own->name, "selection", err) != STATUS_OK)
+        return error_remedy(err, REMEDY_OTHER_NAME);
     if (options_given(options, "prefer") && isnan(*alike))
         return misuse(err, options->command, "--prefer requires --semantic");
     return options_check_output(options, "--to-list", own->to_list, err);

@@ -26,6 +26,7 @@
 #include "matrix/npy.h"
 #include "result/parameters.h"
 #include "result/preset_join.h"
+#include "result/schema.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,22 +58,8 @@ struct clustering {
 
 enum status clustering_check_name(const char *name, struct error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "_-.";
-    enum status status = STATUS_OK;
-    const char *shown = PATH_TEXT_IN(120, name);
-    if (name[strspn(name, allowed)])
-        status =
-            error_set(err, STATUS_USAGE,
-                      "'%s' is not a valid name: use letters, digits, '_', '-' and '.'", shown);
-    else if (strlen(name) >= FEATURE_NAME_MAX)
-        status = error_set(err, STATUS_USAGE, "a name has at most %d characters; '%s' has %zu",
-                           FEATURE_NAME_MAX - 1, shown, strlen(name));
-    else if (strspn(name, ".") == strlen(name))
-        status = error_set(err, STATUS_USAGE, "'%s' is not a valid name", shown);
-    if (status != STATUS_OK)
-        error_remedy(err, REMEDY_OTHER_NAME);
-    return status;
+    const enum status status = schema_check_name(name, "clustering", err);
+    return status == STATUS_OK ? status : error_remedy(err, REMEDY_OTHER_NAME);
 }
 
 /* --- options --------------------------------------------------------------------------------- */

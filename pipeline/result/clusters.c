@@ -264,18 +264,13 @@ enum status result_write_clusters(const char *output, const char *input,
                             .context = &adding,
                             .notes_run = clustering->by_run,
                             .run_clusters = clustering->by_run ? clustering->name : NULL};
-    char shown[256];
     /* Longer ones could not be read back. */
     assert(strlen(clustering->feature) < sizeof((struct result_clusters *)0)->feature &&
            strlen(clustering->metric) < sizeof((struct result_clusters *)0)->metric &&
            strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
     for (unsigned i = 0; i < count; i++)
-        if (!schema_name_valid(clustering[i].name))
-            return error_set(
-                err, STATUS_USAGE,
-                "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
-                "'_', '.' and '-'",
-                path_for_message(shown, sizeof shown, clustering[i].name), FEATURE_NAME_MAX - 1);
+        if (schema_check_name(clustering[i].name, "clustering", err) != STATUS_OK)
+            return err->status;
     enum status status = check_output(&existing, output, input, clustering, replace, err);
     /* Further clusters can be added to a file of clusters alone. */
     if (!input && existing)

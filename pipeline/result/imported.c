@@ -21,14 +21,10 @@ bool feature_is_part(const char *feature, const char *name)
 
 enum status imported_check(struct result *result, const char *name, bool replace, struct error *err)
 {
-    char shown[256], shown_name[128], where[FEATURE_NAME_MAX + 16];
+    char shown[256], where[FEATURE_NAME_MAX + 16];
     path_for_message(shown, sizeof shown, result->path);
-    if (!schema_name_valid(name))
-        return error_set(err, STATUS_USAGE,
-                         "'%s' cannot be the name of a feature: use 1 to %d letters, digits, '_', "
-                         "'.' and '-'",
-                         path_for_message(shown_name, sizeof shown_name, name),
-                         FEATURE_NAME_MAX - 1);
+    if (schema_check_name(name, "feature", err) != STATUS_OK)
+        return err->status;
     if (!result->has_images || result_images(result) == 0)
         return error_set(err, STATUS_FAILED,
                          "%s has no images that the rows of a feature could belong to", shown);

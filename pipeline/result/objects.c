@@ -208,22 +208,16 @@ enum status objects_remove(struct result *result, const struct objects *objects,
 enum status objects_rename(struct result *result, const struct result_clusters *clusters,
                            const char *name, struct error *err)
 {
-    char shown[256], file[256];
     /* `run` keeps a clustering that was given another name. */
     const struct change change = {.output = result->path,
                                   .base = result,
                                   .renamed_from = clusters->name,
                                   .renamed_to = name,
                                   .notes_run = true};
-    path_for_message(file, sizeof file, result->path);
-    path_for_message(shown, sizeof shown, name);
-    if (!schema_name_valid(name))
-        return error_set(err, STATUS_USAGE,
-                         "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
-                         "'_', '.' and '-'",
-                         shown, FEATURE_NAME_MAX - 1);
+    if (schema_check_name(name, "clustering", err) != STATUS_OK)
+        return err->status;
     if (result_clusters_find(result, name))
         return error_set(err, STATUS_USAGE, "%s already holds clusters '%s': remove them first",
-                         file, shown);
+                         PATH_TEXT(result->path), name);
     return change_make(&change, err);
 }

@@ -1,6 +1,7 @@
 /* schema.c: the tables behind schema.h. */
 #include "result/schema.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <string.h>
@@ -153,4 +154,14 @@ bool schema_name_valid(const char *name)
            strcmp(name, "..") != 0 &&
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") ==
                length;
+}
+
+enum status schema_check_name(const char *name, const char *what, struct error *err)
+{
+    return schema_name_valid(name)
+               ? STATUS_OK
+               : error_set(err, STATUS_USAGE,
+                           "'%s' cannot be the name of a %s: use 1 to %d letters, digits, '_', "
+                           "'.' and '-'",
+                           PATH_TEXT_IN(128, name), what, FEATURE_NAME_MAX - 1);
 }

@@ -128,5 +128,7 @@ enum status schema_put_root(hid_t file, struct error *err);
 /* Whether a name is valid for a dataset: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or
  * "..". */
 bool schema_name_valid(const char *name);
+/* STATUS_USAGE unless it is; what: what it names. */
+enum status schema_check_name(const char *name, const char *what, struct error *err);
 
 #endif

@@ -269,9 +269,9 @@ def test_misuse(clpipe, arguments, parts):
 
 
 @pytest.mark.parametrize("arguments, parts", [
-    (["run", ".", "--name", "a/b"], ["letters", "'a/b' is not a valid name", "--name"]),
-    (["run", ".", "--name", "n" * 64], ["at most 63 characters", "has 64", "--name"]),
-    (["run", ".", "--name", ".."], ["'..' is not a valid name", "--name"]),
+    (["run", ".", "--name", "a/b"], ["letters", "'a/b' cannot be the name of a clustering", "--name"]),
+    (["run", ".", "--name", "n" * 64], ["'nnn", "use 1 to 63 letters", "--name"]),
+    (["run", ".", "--name", ".."], ["'..' cannot be the name of a clustering", "--name"]),
     (["run", "no-such-directory"], ["no-such-directory"]),
     (["run", "@no-such-list"], ["list", "no-such-list"]),
     (["ingest", "no-such-directory", "-o", "x.h5"], ["no-such-directory"]),

@@ -11,11 +11,11 @@ static void test_names(void **state)
     static const char *const good[] = {"kmeans", "a", "k-7_b.c", "..a"};
     static const struct {
         const char *name, *said;
-    } bad[] = {{"a/b", "'a/b' is not a valid name"},
-               {"my name", "'my name' is not a valid name"},
-               {".", "'.' is not a valid name"},
-               {"..", "'..' is not a valid name"},
-               {"", "'' is not a valid name"}};
+    } bad[] = {{"a/b", "'a/b' cannot be the name of a clustering"},
+               {"my name", "'my name' cannot be the name of a clustering"},
+               {".", "'.' cannot be the name of a clustering"},
+               {"..", "'..' cannot be the name of a clustering"},
+               {"", "'' cannot be the name of a clustering"}};
     char longest[FEATURE_NAME_MAX + 1];
     struct error err = ERROR_INIT;
     memset(longest, 'n', sizeof longest);
@@ -26,7 +26,7 @@ static void test_names(void **state)
     longest[FEATURE_NAME_MAX - 1] = 'n';
     longest[FEATURE_NAME_MAX] = '\0';
     assert_int_equal(clustering_check_name(longest, &err), STATUS_USAGE);
-    assert_non_null(strstr(err.sentence, "at most 63 characters"));
+    assert_non_null(strstr(err.sentence, "use 1 to 63 letters"));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(clustering_check_name(bad[i].name, &err), STATUS_USAGE);
         assert_int_equal(err.remedy, REMEDY_OTHER_NAME);
