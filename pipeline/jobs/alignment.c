@@ -786,11 +786,11 @@ static void move_map(double *map, const struct level *a, const struct level *b,
 }
 
 /* Ends most comparisons of different pictures at a coarse level, before the expensive ones. */
-static bool is_promising(const struct fit *fit, const struct pictures *p, int l, float least)
+static bool is_promising(const struct fit *fit, const struct pictures *p, int l)
 {
     struct moments m[BLOCKS];
     const int count = l > 2 ? 0 : compare_blocks(m, fit, &p->a[l], &p->b[l], BLOCK_SMALL, false);
-    return l > 2 || correlate(m, count) >= least;
+    return l > 2 || correlate(m, count) >= PROMISING;
 }
 
 static struct alignment compare_from(struct pictures *p, double left, double top, double across,
@@ -811,11 +811,11 @@ static struct alignment compare_from(struct pictures *p, double left, double top
         moved = 1;
         for (int s = 0; s < steps[l] && moved > 0.02; s++)
             if (!step(&fit, &p->a[l], &p->b[l], &scale, &moved) ||
-                (l == 1 && s == 2 && !is_promising(&fit, p, l, PROMISING)))
+                (l == 1 && s == 2 && !is_promising(&fit, p, l)))
                 return (struct alignment){0};
         if (l == 0)
             break;
-        if (!is_promising(&fit, p, l, PROMISING))
+        if (!is_promising(&fit, p, l))
             return (struct alignment){0};
         move_map(fit.map, &p->a[l], &p->b[l], &p->a[l - 1], &p->b[l - 1]);
     }
@@ -946,7 +946,7 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
         whole.offset = 0;
         place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
         if ((as_is || fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false)) &&
-            is_promising(&whole, &p, 1, PROMISING)) {
+            is_promising(&whole, &p, 1)) {
             move_map(whole.map, &p.a[1], &p.b[1], &p.a[0], &p.b[0]);
             best = judge(&whole, &p);
             best.correlation = best.same ? best.correlation : 0; /* it was not fitted */

@@ -712,8 +712,7 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
     pthread_mutex_init(&shards.lock, NULL);
     enum status status = open_all(&shards, err);
     for (uint64_t i = config->share.index; i < shards.archives && status == STATUS_OK; i += count) {
-        status = stop_check(config->machine.watch.stop,
-                            "writing shards: run the same command again to go on", err);
+        status = watch_check(watch, "writing shards: run the same command again to go on", err);
         if (status != STATUS_OK)
             break;
         report->archives++;
