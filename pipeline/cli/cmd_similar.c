@@ -530,7 +530,7 @@ static unsigned count_failed(const struct similar *similar)
 }
 
 /* The heading of a query's table. */
-static void begin_person(struct similar *similar, unsigned i, const char *query, bool first)
+static void begin_query(struct similar *similar, unsigned i, const char *query, bool first)
 {
     sink_text(&similar->sink, first ? "" : "\n");
     sink_line(&similar->sink, "%s%s", query,
@@ -605,7 +605,7 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
         if (!query)
             return error_memory(err, 4 * length + 1, "a file name");
         if (similar->format < 0)
-            begin_person(similar, i, query, first);
+            begin_query(similar, i, query, first);
         status = put_places(similar, &table, i, query, err);
         free(query);
         first = false;

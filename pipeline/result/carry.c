@@ -186,8 +186,9 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
         if (!status && old->columns)
             projection_rows(&projection, projected, rows, count);
         if (!status)
-            status = c->label(c->context, k->labels + first, k->distances + first, projected, count,
-                              old->dimension, k->centroids, old->k, old->metric, err);
+            status =
+                c->label(k->labels + first, k->distances + first, projected, count, old->dimension,
+                         k->centroids, old->k, old->metric, c->threads, c->stop, err);
     }
 out:
     matrix_close(&matrix);

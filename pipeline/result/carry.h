@@ -5,20 +5,15 @@
 
 #include "result/row_map.h"
 
-/* Labels the rows that have the label -1, like label_rows in kmeans/label_rows.h. */
-typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *distances,
-                                      const float *rows, uint64_t count, uint32_t dimension,
-                                      const float *centroids, uint32_t k, const char *metric,
-                                      struct error *err);
-
 struct carry {
     struct result *from;
     hid_t file;         /* the new file; its features and images are complete */
     struct result *now; /* the new file as a result, while new rows of clusterings are labelled */
     const struct row_map *map;
     const struct row_list *rows; /* the map as a list of rows of `from` */
-    carry_label_fn label;        /* NULL: new rows get no labels */
-    void *context;
+    label_rows_fn label;         /* with the two that follow; NULL: new rows get no labels */
+    unsigned threads;
+    struct stop *stop;
     const bool *leave_out; /* by number: clusterings of `from` to leave out; NULL: none */
     /* Of the new file. Objects made from a feature whose specification has changed (a new codebook)
      * are left out, with a notice. May be NULL. */

@@ -3,6 +3,7 @@
 #define CLPIPE_RESULT_CONTENT_H
 
 #include "base/list_share.h"
+#include "base/stop.h"
 #include "features/feature.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +49,11 @@ struct store_run {
     const char *device, *driver, *host;
     double seconds;
 };
+
+/* Labels rows that are new to a clustering: label_rows of kmeans/label_rows.h. */
+typedef enum status (*label_rows_fn)(int32_t *labels, float *distances, const float *rows,
+                                     uint64_t count, uint32_t dimension, const float *centroids,
+                                     uint32_t k, const char *metric, unsigned threads,
+                                     struct stop *stop, struct error *err);
 
 #endif

@@ -446,15 +446,6 @@ static enum status map_rows(struct row_map *map, struct store *store, const stru
     return status;
 }
 
-static enum status label_new(void *context, int32_t *labels, float *distances, const float *rows,
-                             uint64_t count, uint32_t dimension, const float *centroids, uint32_t k,
-                             const char *metric, struct error *err)
-{
-    const struct store_config *config = context;
-    return config->label(labels, distances, rows, count, dimension, centroids, k, metric,
-                         config->threads, config->stop, err);
-}
-
 /* Data of other programs does not move with the rows: tells its owner. */
 static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
 {
@@ -535,8 +526,9 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
 {
     const struct store_config *config = &store->config;
     struct row_map map = {.earlier = NULL};
-    struct carry carry = {.label = config->label ? label_new : NULL,
-                          .context = &store->config,
+    struct carry carry = {.label = config->label,
+                          .threads = config->threads,
+                          .stop = config->stop,
                           .features = config->content.features,
                           .remade = config->remade};
     struct rewrite_report report;

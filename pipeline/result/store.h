@@ -44,11 +44,7 @@ struct store_config {
     /* Do not offer earlier images without a code (--add-codes). If some rows would lack a code, the
      * file gets no /images/code. */
     bool require_codes;
-    /* Labels rows new to a clustering: label_rows of kmeans/label_rows.h, with `threads`. NULL:
-     * they get no labels. */
-    enum status (*label)(int32_t *labels, float *distances, const float *rows, uint64_t count,
-                         uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
-                         unsigned threads, struct stop *stop, struct error *err);
+    label_rows_fn label; /* NULL: rows new to a clustering get no labels */
     unsigned threads;
     /* Called once by store_finish before it writes: may the images that the new file lacks be removed?
      * old: the existing file, or NULL. there: as in row_map.h; NULL: none is lacking. now: for each
