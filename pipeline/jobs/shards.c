@@ -194,29 +194,47 @@ static enum status read_labels(struct shards *shards, struct error *err)
 
 /* --- what they were made from ------------------------------------------------------------------ */
 
+/* Adds the checksum of a dataset, or "" if the file has none of that name. */
+static void add_root(struct json *json, const struct shards *shards, const char *group,
+                     const char *name, const char *column)
+{
+    char path[2 * FEATURE_NAME_MAX + 32], root[65];
+    snprintf(path, sizeof path, "%s/%s%s", group, name, column);
+    selections_root(root, shards->config->result, path);
+    json_string(json, path + 1, root);
+}
+
 /* The text that identifies the archives' input. The caller frees it. */
 static char *describe(const struct shards *shards)
 {
+    static const char *const columns[] = {"digest", "path",     "source",  "sources", "mtime_ns",
+                                          "cls",    "txt/data", "txt/end", NULL};
     const struct shards_config *config = shards->config;
     struct json json;
-    char name[FEATURE_NAME_MAX + 32], root[65];
     json_init(&json, true);
     json_open_object(&json, NULL);
-    json_uint(&json, "clpipe_shards", 1);
-    selections_root(root, config->result, "/images/digest");
-    json_string(&json, "images", root);
-    for (unsigned i = 0; i < shards->labelled_count; i++) {
-        snprintf(name, sizeof name, "/clusters/%s/labels", shards->labelled[i].clusters->name);
-        selections_root(root, config->result, name);
-        json_string(&json, name + 1, root);
-    }
+    json_uint(&json, "clpipe_shards", 2);
+    for (unsigned i = 0; columns[i]; i++)
+        add_root(&json, shards, "/images", columns[i], "");
+    for (unsigned i = 0; i < shards->labelled_count; i++)
+        add_root(&json, shards, "/clusters", shards->labelled[i].clusters->name, "/labels");
     if (config->selection) {
-        snprintf(name, sizeof name, "/selections/%s/rows", config->selection);
-        selections_root(root, config->result, name);
-        json_string(&json, name + 1, root);
+        add_root(&json, shards, "/selections", config->selection, "/rows");
+        add_root(&json, shards, "/selections", config->selection, "/reason");
     }
     if (config->feature)
-        json_string(&json, "feature", config->feature);
+        add_root(&json, shards, "/features", config->feature, "");
+    if (shards->flags.feature) {
+        struct sha256 state;
+        uint8_t digest[32];
+        char hex[65];
+        sha256_init(&state);
+        sha256_update(&state, shards->flags.of,
+                      result_images(config->result) * sizeof *shards->flags.of);
+        sha256_final(&state, digest);
+        sha256_hex(hex, digest);
+        json_string(&json, "flags", hex);
+    }
     json_uint(&json, "samples", config->samples);
     json_uint(&json, "bytes", config->bytes);
     if (config->shuffle)
@@ -595,7 +613,8 @@ static enum status make_archive(struct shards *shards, uint64_t number,
     return status;
 }
 
-/* Whether an archive is complete: has the recorded size. parameters: its description, or NULL. */
+/* Whether an archive is complete: has the recorded size. Then *parameters, NULL before, is its
+ * description. */
 static bool is_there(struct parameters **parameters, const struct shards *shards, uint64_t number)
 {
     char *path = NULL, *about = NULL, *text = NULL;
@@ -609,7 +628,7 @@ static bool is_there(struct parameters **parameters, const struct shards *shards
     const bool there = text && parameters_open(&known, text, NULL) == STATUS_OK &&
                        parameters_integer(known, "bytes", &bytes) && stat(path, &st) == 0 &&
                        (uint64_t)st.st_size == bytes;
-    if (parameters && there)
+    if (there)
         *parameters = known;
     else
         parameters_close(&known);
@@ -715,11 +734,17 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
         status = watch_check(watch, "writing shards: run the same command again to go on", err);
         if (status != STATUS_OK)
             break;
+        struct parameters *known = NULL;
+        uint64_t left_out = 0;
         report->archives++;
-        if (is_there(NULL, &shards, i))
+        if (is_there(&known, &shards, i)) {
             report->there++;
-        else
+            parameters_integer(known, "left_out", &left_out);
+            report->left_out += left_out;
+            parameters_close(&known);
+        } else {
             status = make_archive(&shards, i, report, err);
+        }
         report->made = report->archives - report->there;
         watch_show(watch, "shards", i + 1, shards.archives);
     }

@@ -32,8 +32,9 @@ struct shards_config {
 
 struct shards_report {
     uint64_t archives, made, there; /* of this share; `there`: made before */
-    uint64_t samples, left_out;     /* in those made; files that are missing or have changed */
-    bool whole;                     /* all archives of all shares exist */
+    uint64_t samples;               /* in those made */
+    uint64_t left_out; /* in all of this share: files that were missing or had changed */
+    bool whole;        /* all archives of all shares exist */
 };
 
 /* STATUS_USAGE: no such selection or feature. STATUS_FAILED: the directory holds something else. */

@@ -149,6 +149,41 @@ def test_files_that_are_gone_or_have_changed(folder, tmp_path):
         paths = f["images/path"].asstr()[:].tolist()
     missing = {paths.index("red/06.jpg"), paths.index("blue/02.jpg")}
     assert [int(key) for key in members(tmp_path / "out")] == [row for row in range(len(paths)) if row not in missing]
+    again = export(copy, "--to", tmp_path / "out", "--samples", 30, code=1)
+    assert "archives there already" in again.stderr and "notice: 2 images gone or changed since" in again.stderr
+
+
+@pytest.mark.parametrize("what", ["class", "quality", "time", "feature"])
+def test_archives_of_other_contents_are_not_kept(folder, tmp_path, what):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    subprocess.run(["cp", "-a", folder / "photos", folder / "f.h5", copy], check=True)
+
+    def run(*words):
+        result = run_clpipe(*words, "--device", "cpu", "-q", cwd=copy)
+        assert result.returncode == 0, result.stderr
+
+    run("ingest", "photos", "-o", "f.h5", "--relocate", "photos")
+    with h5py.File(copy / "f.h5") as f:
+        numpy.save(copy / "rows.npy", numpy.arange(2 * len(f["images/path"])).reshape(-1, 2))
+    run("import", "f.h5", "rows=rows.npy")
+    words = ["--to", tmp_path / "out", "--samples", 30, "--feature", "rows"]
+    export(copy, *words)
+    before = tree(tmp_path / "out")
+    if what == "class":
+        (copy / "photos" / "red" / "ab \u00e9.cls").write_text("8")
+        run("ingest", "photos", "-o", "f.h5")
+    elif what == "quality":
+        run("ingest", "photos", "-o", "f.h5", "--add", "--quality")
+    elif what == "time":
+        os.utime(copy / "photos" / "red" / "06.jpg", (5, 5))
+        run("ingest", "photos", "-o", "f.h5")
+    else:
+        numpy.save(copy / "rows.npy", -numpy.load(copy / "rows.npy"))
+        run("import", "f.h5", "rows=rows.npy", "--force")
+    other = export(copy, *words, code=3)
+    assert "made from something else, or in another way" in error_lines(other)[0]
+    assert tree(tmp_path / "out") == before
 
 
 @pytest.mark.deep
