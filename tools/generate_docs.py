@@ -263,7 +263,7 @@ of the docstrings, is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Optional
+from typing import TYPE_CHECKING, Literal, Optional, Union
 
 from clpipe._reader import PathLike
 from clpipe._run import Common, Integer, Number, Report, Seconds, Text, Texts, call, document
@@ -305,7 +305,8 @@ def python_command(command, options):
     operand = re.match(r"\[?([A-Z]\w*)(?:\.h5)?", command["arguments"])
     operand = "" if command["arguments"] == "[OPTIONS]" else \
         "file" if ".h5" in command["arguments"].split()[0] else operand[1].lower()
-    parts = (["*" + operand + ": PathLike"] if operand else ["*"] if options else []) + \
+    kind = "Union[PathLike, int]" if "[N]" in command["arguments"] else "PathLike"
+    parts = (["*%s: %s" % (operand, kind)] if operand else ["*"] if options else []) + \
         ["%s: %s" % (python_name(option["name"]), python_hint(option)) for option in options]
     signature = ", ".join(part.replace(" ", "\0") for part in parts + ["**common: Unpack[Common]"])
     arguments = re.sub(r" ?\[OPTIONS\]", "", command["arguments"]).rstrip(".")

@@ -446,6 +446,8 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
             continue;
         if (theirs)
             return refuse_feature(t, &asked, NULL, options, err);
+        if (strcmp(asked.name, RESULT_PRESET) == 0)
+            return misuse(err, options->command, RESULT_PRESET_TAKEN);
         char named[sizeof asked.name + sizeof asked.spec + 1];
         snprintf(named, sizeof named, "%s=%s", asked.name, asked.spec);
         status = feature_set_add(all, named, NORMALIZE_L1, err);

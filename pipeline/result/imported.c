@@ -37,6 +37,8 @@ enum status imported_check(struct result *result, const char *name, bool replace
         error_remedy(err, REMEDY_REPLACE_FEATURE);
         return STATUS_USAGE;
     }
+    if (strcmp(name, RESULT_PRESET) == 0)
+        return error_set(err, STATUS_USAGE, RESULT_PRESET_TAKEN);
     if (old || H5Lexists(result->file, where, H5P_DEFAULT) > 0)
         return error_set(err, STATUS_USAGE, "%s already has /%s, which %s: choose another name",
                          shown, where,

@@ -27,6 +27,8 @@ struct result {
     char *version, *created, *parameters; /* parameters: JSON */
     char *preset;                         /* JSON (preset.h), or NULL */
 #define RESULT_PRESET "preset"            /* the name of its features, joined */
+#define RESULT_PRESET_TAKEN                                                                        \
+    "'preset' stands for all features of a preset: choose another name for a feature"
     struct list_share share; /* the share of a list that its rows are; count 0: not a shard */
     bool has_images;         /* false: a file of clusters alone, where */
     bool

@@ -183,8 +183,9 @@ def test_what_is_wrong():
 
 
 def test_fewer_different_rows():
-    rows, weights = numpy.repeat(ROWS[:4], 3, axis=0), numpy.repeat([1, 1, 1, 0], 3)
-    for given, different in ((None, 4), (weights, 3)):
+    rows, weights = numpy.repeat(ROWS[:4], 6, axis=0), numpy.repeat([1, 1, 1, 0], 6)
+    one = numpy.repeat([1, 0, 0, 0], 6)
+    for given, different in ((None, 4), (weights, 3), (one, 1)):
         with pytest.warns(sklearn.exceptions.ConvergenceWarning, match=rf"clusters \({different}\)"):
             model = package.KMeans(6, random_state=0).fit(rows, sample_weight=given)
         assert model.cluster_centers_.shape == (6, 7) and len(set(model.labels_)) == different

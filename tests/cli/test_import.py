@@ -301,6 +301,20 @@ def test_usage(clpipe, file, tmp_path):
     check_one_error(clpipe("import", matrix, f"x={matrix}"), 3, "not an HDF5 file")
 
 
+def test_preset_is_the_name_of_joined_features(clpipe, photos, tmp_path):
+    """Else clusterings of the preset would be taken for those of the feature."""
+    file = tmp_path / "preset.h5"
+    for words in (["ingest", photos, "-o", file, "--preset", "color"], ["cluster", file, "-k", 2]):
+        assert clpipe(*words, feature=None).returncode == 0
+    matrix = save(tmp_path, "x.npy", draw_rows(13))
+    check_refused(clpipe, file, [f"preset={matrix}"], 2, "'preset' stands for all features of a preset")
+    before = file.read_bytes()
+    for more in (["-o", file, "--add"], ["-o", tmp_path / "new.h5"]):
+        check_one_error(clpipe("ingest", photos, *more, "--feature", "preset=rgb:bins=2x2x2", feature=None), 2,
+                        "'preset' stands for all features of a preset")
+    assert file.read_bytes() == before and not (tmp_path / "new.h5").exists()
+
+
 def test_name_is_taken(clpipe, file, tmp_path):
     first, second = draw_rows(13), draw_rows(13, seed=4)[:, :5]
     assert clpipe("import", file, f"x={save(tmp_path, 'x.npy', first)}").returncode == 0

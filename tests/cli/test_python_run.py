@@ -150,6 +150,23 @@ def test_run(photos, tmp_path, monkeypatch):
     assert list(near.frame("neighbours")["rank"]) == [1, 2, 3]
 
 
+def test_levels_and_a_selection(photos, tmp_path):
+    """Numbers are operands as well, and of levels the finest is meant where none is named."""
+    file = tmp_path / "f.h5"
+    package.ingest(photos, output=file, feature="gray:bins=16")
+    package.cluster(file, levels="4,2")
+    assert package.select(file, 5)["chosen"] == 5
+    with package.open(file) as f:
+        assert numpy.array_equal(f.label_rows(), f.label_rows("kmeans")) and len(f.words()) == 4
+        assert f.centroids("kmeans-2").shape == (2, 16) and f.centroids().shape == (4, 16)
+        with pytest.raises(IndexError, match="masked"):
+            f.feature(rows=numpy.ma.masked_array([1, 2], [False, True]))
+    package.rename(file, "kmeans-2", "above")
+    package.cluster(file, k=3, name="other")
+    with package.open(file) as f, pytest.raises(package.Error, match="name one clustering.*above, kmeans, other"):
+        f.label_rows()
+
+
 def test_names_that_are_not_utf8(photos, tmp_path):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/r\xe9d")
     shutil.copytree(photos / "red", odd)

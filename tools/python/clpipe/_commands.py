@@ -3,7 +3,7 @@ of the docstrings, is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Optional
+from typing import TYPE_CHECKING, Literal, Optional, Union
 
 from clpipe._reader import PathLike
 from clpipe._run import Common, Integer, Number, Report, Seconds, Text, Texts, call, document
@@ -166,13 +166,13 @@ def evaluate(*file: PathLike, feature: Texts = None, metric: Texts = None, name:
     return call("evaluate", file, locals())
 
 
-def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "diverse", "random"]] = None,
-           name: Text = None, clusters: Text = None, per_cluster: Integer = None,
-           semantic: Optional[float] = None, prefer: Optional[Literal["nearest", "best"]] = None,
-           within: Text = None, without: Text = None, feature: Text = None,
-           metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
-           to_list: Text = None, dry_run: bool = False, force: bool = False, drop_references: bool = False,
-           **common: Unpack[Common]) -> Report:
+def select(*file: Union[PathLike, int],
+           method: Optional[Literal["balanced", "nearest", "diverse", "random"]] = None, name: Text = None,
+           clusters: Text = None, per_cluster: Integer = None, semantic: Optional[float] = None,
+           prefer: Optional[Literal["nearest", "best"]] = None, within: Text = None, without: Text = None,
+           feature: Text = None, metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None,
+           seed: Integer = None, to_list: Text = None, dry_run: bool = False, force: bool = False,
+           drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Choose images: balanced, diverse, or without similar ones. As clpipe select F.h5 [N]."""
     return call("select", file, locals())
 

@@ -246,6 +246,9 @@ class File:
 
     def _read_rows(self, dataset: Any, rows: Optional[Rows]) -> Array:
         """Rows of a dataset, in the order asked for; h5py takes increasing numbers only."""
+        masks: Any = numpy.ma
+        if masks.is_masked(rows):
+            raise RowError("row numbers are masked, and what lies under a mask is no number", 2)
         if rows is None or isinstance(rows, slice) and rows.step in (None, 1):
             return dataset[rows if rows is not None else slice(None)]
         try:
@@ -325,9 +328,16 @@ class File:
     def clustering_names(self) -> List[str]:
         return [name for name, item in self._file.get("clusters", {}).items() if "k" in item.attrs]
 
+    def _chosen_clustering(self, name: Optional[str]) -> str:
+        """That of the name; None: the only one, or the finest of its levels."""
+        names = self.clustering_names
+        groups = self._file.get("clusters", {})
+        above = {_attribute(groups[one], "parent") for one in names if "parent" in groups[one].attrs}
+        finest = [one for one in names if one not in above]
+        return finest[0] if name is None and len(finest) == 1 else self._choose("clustering", names, name)
+
     def _clustering(self, name: Optional[str]) -> Any:
-        chosen = self._choose("clustering", self.clustering_names, name)
-        return self._file["clusters"][chosen]
+        return self._file["clusters"][self._chosen_clustering(name)]
 
     def clusterings(self) -> "pandas.DataFrame":
         """A row for each clustering: feature, k, metric, inertia, ..."""
@@ -373,7 +383,7 @@ class File:
         """For each cluster, by its number, up to three classes or folders that set it apart, the best first:
         {"word": ..., "share": ...}. `clpipe info` computes them."""
         from clpipe import _commands
-        chosen = self._choose("clustering", self.clustering_names, name)
+        chosen = self._chosen_clustering(name)
         found = next(one for one in _commands.info(self.name)["clusters"] if one["name"] == chosen)
         return list(found.get("words", []))
 

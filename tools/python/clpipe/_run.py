@@ -195,7 +195,7 @@ def _bar(wanted: Optional[bool]) -> Any:
     return tqdm(total=0, unit="", leave=False)
 
 
-def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any], words: Mapping[str, str] = {},
+def call(command: str, operands: Sequence[Union[PathLike, int]], options: Mapping[str, Any], words: Mapping[str, str] = {},
          ) -> Report:
     """Runs a command and returns its report. Raises Failed where its exit status is not 0, after Ctrl-C
     KeyboardInterrupt; the command then has left what it leaves in a shell, so the same call resumes.
@@ -219,7 +219,7 @@ def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any],
         report.seek(0)
         text = report.read().decode(errors="surrogateescape")
     found = Report()
-    found.names = [os.fsdecode(name) for name in (options.get("output"), *operands) if name is not None]
+    found.names = [os.fsdecode(_bytes(name)) for name in (options.get("output"), *operands) if name is not None]
     try:
         content = json.loads(text) if text and not table else {}
         found.update(content if isinstance(content, dict) else {command: content})
