@@ -48,6 +48,9 @@ static enum status check_options(const struct export *export, struct error *err)
     for (unsigned i = 0; i < sizeof of_shards / sizeof *of_shards && !shards; i++)
         if (options_given(options, of_shards[i]))
             return misuse(err, options->command, "--%s requires --what shards", of_shards[i]);
+    if (shards && own->name)
+        return misuse(err, options->command,
+                      "--name is not for shards: --selection names the images to write");
     if (kind->directory && options->force)
         return misuse(err, options->command, "--force is for -o; %s",
                       shards ? "shards replace nothing" : "a tree replaces only a tree");

@@ -27,7 +27,8 @@ static void tell(const struct merge_report *report, double seconds, const struct
     const char *output = PATH_TEXT(options->output);
     if (report->left_out > 0)
         log_message(LOG_NOTICE,
-                    "notice: clusterings, imported features and neighbours are not merged: %s left "
+                    "notice: clusterings, selections, imported features and neighbours are not "
+                    "merged: %s left "
                     "out, the first is %s",
                     NUMBER_OF(report->left_out, "object"), report->first_left_out);
     summary_line(options, "%s: %s and %s of %u %s, in %.2f s", output,
@@ -104,7 +105,7 @@ const struct command command_merge = {
         "failures and the identity of one ingest of everything, and works with every command. It "
         "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds their "
         "sizes and digests, which are checked before they are read; with --copy it holds the rows "
-        "themselves. Clusterings, imported features and neighbours are not merged.",
+        "themselves. Clusterings, selections, imported features and neighbours are not merged.",
     .examples = "  clpipe merge shards/*.h5 -o all.h5\n"
                 "  clpipe merge 2023.h5 2024.h5 -o photos.h5 --copy",
     .operand_name = "FILE",

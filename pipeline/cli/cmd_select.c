@@ -40,8 +40,8 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
                       PATH_TEXT_IN(128, number));
     if (options_given(options, "semantic")) {
         *alike = own->semantic;
-        if (!(*alike > -1 && *alike < 1))
-            return misuse(err, options->command, "--semantic must be a cosine between -1 and 1");
+        if (*alike > 1)
+            return misuse(err, options->command, "--semantic must be a cosine from 0 to 1");
     }
     if (!number && isnan(*alike) && own->per_cluster == 0)
         return misuse(err, options->command,

@@ -26,7 +26,8 @@ struct diverse {
     float *centre;     /* count x stride */
     double *between;   /* between the newest centre and each other */
     uint32_t centres;
-    struct farthest *part; /* per part */
+    struct farthest *part; /* per part: of images that can be chosen */
+    uint64_t *taken;       /* per cluster: chosen images; NULL: any number can be */
     /* The block being compared: */
     const float *rows; /* NULL: none of its rows can be nearer to the newest centre */
     uint64_t first, count;
@@ -54,6 +55,14 @@ static bool can_be_nearer(const struct diverse *diverse, uint64_t i)
     return diverse->between[diverse->nearest[i]] < 4 * MARGIN * diverse->squared[i];
 }
 
+/* Whether its cluster has not reached its limit. */
+static bool is_open(const struct diverse *diverse, uint64_t i)
+{
+    const struct selection *selection = diverse->selection;
+    return !diverse->taken || diverse->taken[selection->labels[diverse->values.row[i]]] <
+                                  selection->config->per_cluster;
+}
+
 static void look_at_part(void *context, uint64_t part)
 {
     struct diverse *diverse = context;
@@ -72,7 +81,7 @@ static void look_at_part(void *context, uint64_t part)
                 diverse->nearest[i] = newest;
             }
         }
-        if (diverse->squared[i] > farthest->squared)
+        if (diverse->squared[i] > farthest->squared && is_open(diverse, i))
             *farthest = (struct farthest){diverse->squared[i], i};
     }
 }
@@ -103,17 +112,6 @@ static enum status look_at_all(struct farthest *out, struct diverse *diverse, st
     return status;
 }
 
-/* Closes a cluster that has reached its limit. */
-static void close_cluster(struct diverse *diverse, uint64_t *taken, int32_t label)
-{
-    const struct selection *selection = diverse->selection;
-    if (++taken[label] < selection->config->per_cluster)
-        return;
-    for (uint64_t i = 0; i < diverse->values.count; i++)
-        if (selection->labels[diverse->values.row[i]] == label)
-            diverse->squared[i] = CHOSEN;
-}
-
 static uint64_t first_index(const struct diverse *diverse)
 {
     uint64_t first = 0;
@@ -129,8 +127,7 @@ static uint64_t first_index(const struct diverse *diverse)
     return first;
 }
 
-static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *taken,
-                          struct error *err)
+static enum status choose(struct diverse *diverse, uint32_t most, struct error *err)
 {
     struct selection *selection = diverse->selection;
     struct farthest next = {INFINITY, first_index(diverse)};
@@ -147,13 +144,17 @@ static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *take
                             &diverse->values, next.index, err);
         diverse->centres++;
         diverse->squared[next.index] = CHOSEN;
-        if (taken)
-            close_cluster(diverse, taken, selection->labels[row]);
+        if (diverse->taken)
+            diverse->taken[selection->labels[row]]++;
         if (status == STATUS_OK)
             status = look_at_all(&next, diverse, err);
         watch_show(watch, "choosing images", diverse->centres, most);
     }
-    selection->radius = next.squared > 0 ? sqrt(next.squared) : 0;
+    selection->radius = 0;
+    for (uint64_t i = 0; i < diverse->values.count; i++)
+        if (diverse->squared[i] > selection->radius)
+            selection->radius = diverse->squared[i];
+    selection->radius = sqrt(selection->radius);
     return status;
 }
 
@@ -162,7 +163,6 @@ enum status order_diverse(struct selection *selection, struct error *err)
     struct diverse diverse = {.selection = selection};
     struct held held = {0};
     const struct select_config *config = selection->config;
-    uint64_t *taken = NULL;
     enum status status = row_values_open(&diverse.values, selection, config->metric, err);
     const uint64_t rows = diverse.values.count,
                    most = config->count ? min_u64(config->count, rows) : rows;
@@ -175,12 +175,12 @@ enum status order_diverse(struct selection *selection, struct error *err)
         diverse.centre = held_array(&held, most * diverse.values.stride, sizeof *diverse.centre);
         diverse.part = held_array(&held, rows / ROW_VALUES_PART + 1, sizeof *diverse.part);
         if (config->per_cluster > 0)
-            taken = held_array(&held, selection->clusters->k, sizeof *taken);
+            diverse.taken = held_array(&held, selection->clusters->k, sizeof *diverse.taken);
         status = held_check(&held, "distances of images", err);
     }
     selection->candidates = rows;
     if (status == STATUS_OK && rows > 0)
-        status = choose(&diverse, (uint32_t)most, taken, err);
+        status = choose(&diverse, (uint32_t)most, err);
     selection->chosen = diverse.centres;
     held_free(&held);
     row_values_close(&diverse.values);

@@ -215,6 +215,24 @@ def test_what_clusters_hide_is_counted(folder, select, tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["hidden"] == like.any(1).sum() > 0
 
 
+@pytest.mark.parametrize("more", [[], [9]])
+def test_covering_radius_within_limits_of_clusters(folder, select, tmp_path, more):
+    """Images that --per-cluster leaves out are candidates, too: none is farther than the radius."""
+    _, _, values = clusters_of(folder)
+    select(*more, "--per-cluster", 2, "--method", "diverse", "--feature", "rows", "--json", "out.json")
+    chosen = values[stored(tmp_path)[0]].astype("f8")
+    squared = ((values.astype("f8")[:, None] - chosen) ** 2).sum(2).min(1)
+    assert json.loads((tmp_path / "out.json").read_text())["radius"] == pytest.approx(squared.max() ** 0.5, rel=1e-9)
+
+
+def test_only_equal_ones_are_alike(folder, select, tmp_path):
+    labels, _, values = clusters_of(folder)
+    rows = values / numpy.sqrt((values.astype("f8") ** 2).sum(1, keepdims=True))
+    select("--semantic", 1, "--feature", "rows")
+    different = {(label, row.tobytes()) for label, row in zip(labels, rows.astype("f4"))}
+    assert len(stored(tmp_path)[0]) == len(different)
+
+
 def test_per_cluster_and_within(folder, select, tmp_path):
     labels, _, _ = clusters_of(folder)
     for method in "balanced", "nearest", "random", "diverse":
@@ -282,7 +300,7 @@ def test_an_update_keeps_it(select, folder, tmp_path):
 def test_what_cannot_be_chosen(select, folder, tmp_path):
     assert "say how many images" in error_lines(select(code=2))[0]
     assert "'none'" in error_lines(select("none", code=2))[0]
-    assert "--semantic must be a cosine" in error_lines(select(3, "--semantic", 1.5, code=2))[0]
+    assert "--semantic must be a cosine from 0 to 1" in error_lines(select(3, "--semantic", 1.5, code=2))[0]
     assert "--prefer requires --semantic" in error_lines(select(3, "--prefer", "best", code=2))[0]
     numpy.save(tmp_path / "x.npy", numpy.ones((3, 2), "f4"))
     run_clpipe("cluster", "x.npy", "-k", 1, "-o", "x.h5", "--device", "cpu", "-q", cwd=tmp_path)

@@ -207,6 +207,8 @@ def test_kills(folder, tmp_path):
 
 def test_options(folder, tmp_path):
     assert "--what shards requires --to" in error_lines(export(folder, code=2))[0]
+    named = export(folder, "--to", tmp_path / "o", "--name", "selection", code=2)
+    assert "--selection names the images" in error_lines(named)[0] and not (tmp_path / "o").exists()
     assert "no selection none" in error_lines(export(folder, "--to", tmp_path / "o", "--selection", "none", code=2))[0]
     result = run_clpipe("export", "f.h5", "--what", "images", "--shuffle", cwd=folder)
     assert result.returncode == 2 and "--shuffle requires --what shards" in result.stderr
