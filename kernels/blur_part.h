@@ -2,12 +2,7 @@
 #ifndef CLPIPE_KERNELS_BLUR_PART_H
 #define CLPIPE_KERNELS_BLUR_PART_H
 
-#ifdef __OPENCL_VERSION__
-#define BLUR_U32 uint
-#else
-#include <stdint.h>
-#define BLUR_U32 uint32_t
-#endif
+#include "part_types.h"
 
 /* A work-item blurs one block: this many bytes of each of this many rows. */
 #define BLUR_BLOCK_BYTES 16
@@ -16,11 +11,11 @@
 /* A picture, or some rows of one, in a slot: rows of (width + 2) * 3 bytes without padding, two
  * more rows than are blurred. The blurred rows go to another buffer, also without padding. */
 struct blur_part {
-    BLUR_U32 offset;  /* byte offset of the first pixel */
-    BLUR_U32 blurred; /* byte offset of the first blurred pixel, in the other buffer */
-    BLUR_U32 width;   /* pixels in a blurred row */
-    BLUR_U32 rows;    /* blurred rows; 0: nothing to do (picture abandoned) */
-    BLUR_U32 first;   /* index of the part's first block in the slot */
+    PART_U32 offset;  /* byte offset of the first pixel */
+    PART_U32 blurred; /* byte offset of the first blurred pixel, in the other buffer */
+    PART_U32 width;   /* pixels in a blurred row */
+    PART_U32 rows;    /* blurred rows; 0: nothing to do (picture abandoned) */
+    PART_U32 first;   /* index of the part's first block in the slot */
 };
 
 #endif

@@ -2,12 +2,7 @@
 #ifndef CLPIPE_KERNELS_CODE_PART_H
 #define CLPIPE_KERNELS_CODE_PART_H
 
-#ifdef __OPENCL_VERSION__
-#define CODE_U32 uint
-#else
-#include <stdint.h>
-#define CODE_U32 uint32_t
-#endif
+#include "part_types.h"
 
 /* Adjacent cells of the stored image that a work-item takes; on a CPU, a whole row of cells. */
 #define CODE_RUN        8
@@ -16,12 +11,12 @@
 
 /* An image, or part of one, in a slot. Coordinates are those of the stored image. */
 struct code_part {
-    CODE_U32 offset;         /* byte offset of the part's first pixel */
-    CODE_U32 stride;         /* bytes between rows */
-    CODE_U32 width, height;  /* of the whole image */
-    CODE_U32 x0, y0, x1, y1; /* the part; empty: nothing to do (picture abandoned) */
-    CODE_U32 words;          /* index of the part's first word */
-    CODE_U32
+    PART_U32 offset;         /* byte offset of the part's first pixel */
+    PART_U32 stride;         /* bytes between rows */
+    PART_U32 width, height;  /* of the whole image */
+    PART_U32 x0, y0, x1, y1; /* the part; empty: nothing to do (picture abandoned) */
+    PART_U32 words;          /* index of the part's first word */
+    PART_U32
     turned; /* bit 0: transposed against the upright image; bit 1: x, bit 2: y is reversed */
 };
 

@@ -2,16 +2,7 @@
 #ifndef CLPIPE_KERNELS_ENTROPY_PART_H
 #define CLPIPE_KERNELS_ENTROPY_PART_H
 
-#ifdef __OPENCL_VERSION__
-#define JPEG_U32 uint
-#define JPEG_U16 ushort
-#define JPEG_U8  uchar
-#else
-#include <stdint.h>
-#define JPEG_U32 uint32_t
-#define JPEG_U16 uint16_t
-#define JPEG_U8  uint8_t
-#endif
+#include "part_types.h"
 
 #define JPEG_STREAM_SLOTS  6
 #define JPEG_STREAM_TABLES 4
@@ -28,23 +19,23 @@
 
 /* decode/stream.h describes both structs. */
 struct jpeg_stream_slot {
-    JPEG_U32 dc, ac, component, first, row, column;
+    PART_U32 dc, ac, component, first, row, column;
 };
 
 struct jpeg_stream {
-    JPEG_U32 data, borders, bits, blocks, segments, interval, slots, mcus_across, tables, dc_tables;
-    JPEG_U32 unused[6];
+    PART_U32 data, borders, bits, blocks, segments, interval, slots, mcus_across, tables, dc_tables;
+    PART_U32 unused[6];
     struct jpeg_stream_slot slot[JPEG_STREAM_SLOTS];
-    JPEG_U32 unused_too[12];
-    JPEG_U16 quantization[JPEG_BLOCKS_AT / 2];
-    JPEG_U8 table[JPEG_STREAM_TABLES][272];
+    PART_U32 unused_too[12];
+    PART_U16 quantization[JPEG_BLOCKS_AT / 2];
+    PART_U8 table[JPEG_STREAM_TABLES][272];
 };
 
 /* A part in a slot. Offsets are in bytes, multiples of 16. */
 struct jpeg_stream_part {
-    JPEG_U32 offset, out;
-    JPEG_U32 sixteens; /* 16-byte vectors to copy; for a stream 1, or 0 if abandoned */
-    JPEG_U32 verdict;  /* index of its verdict */
+    PART_U32 offset, out;
+    PART_U32 sixteens; /* 16-byte vectors to copy; for a stream 1, or 0 if abandoned */
+    PART_U32 verdict;  /* index of its verdict */
 };
 
 #endif

@@ -2,12 +2,7 @@
 #ifndef CLPIPE_KERNELS_JPEG_PART_H
 #define CLPIPE_KERNELS_JPEG_PART_H
 
-#ifdef __OPENCL_VERSION__
-#define JPEG_U32 uint
-#else
-#include <stdint.h>
-#define JPEG_U32 uint32_t
-#endif
+#include "part_types.h"
 
 #define JPEG_GROUP 64 /* work-items; a work-group works on one part */
 
@@ -24,14 +19,14 @@
  * begin. Its pixels go to a second buffer. The samples of its blocks go to offset / 2 of a third,
  * one plane per component. */
 struct jpeg_part {
-    JPEG_U32 offset;        /* bytes, a multiple of 128 */
-    JPEG_U32 pixels;        /* likewise, in the pixel buffer */
-    JPEG_U32 kind;
-    JPEG_U32 width, height; /* pixels; for JPEG_COPY: number of 16-byte vectors, and 1 */
-    JPEG_U32 across, down;  /* horizontal and vertical subsampling of the chroma components */
-    JPEG_U32 blocks_across[3], blocks_down[3];
-    JPEG_U32 first_blocks;  /* index of the part's first work-group in jpeg_idct */
-    JPEG_U32 first_pixels;  /* and in jpeg_pixels */
+    PART_U32 offset;        /* bytes, a multiple of 128 */
+    PART_U32 pixels;        /* likewise, in the pixel buffer */
+    PART_U32 kind;
+    PART_U32 width, height; /* pixels; for JPEG_COPY: number of 16-byte vectors, and 1 */
+    PART_U32 across, down;  /* horizontal and vertical subsampling of the chroma components */
+    PART_U32 blocks_across[3], blocks_down[3];
+    PART_U32 first_blocks;  /* index of the part's first work-group in jpeg_idct */
+    PART_U32 first_pixels;  /* and in jpeg_pixels */
 };
 
 #endif

@@ -2,12 +2,7 @@
 #ifndef CLPIPE_KERNELS_QUALITY_PART_H
 #define CLPIPE_KERNELS_QUALITY_PART_H
 
-#ifdef __OPENCL_VERSION__
-#define QUALITY_U32 uint
-#else
-#include <stdint.h>
-#define QUALITY_U32 uint32_t
-#endif
+#include "part_types.h"
 
 #define QUALITY_ITEMS     32u /* work-items of a picture; on a CPU 1 */
 #define QUALITY_SIDE_MOST 1024u
@@ -38,10 +33,10 @@
 
 /* A whole picture in a slot. */
 struct quality_part {
-    QUALITY_U32 offset; /* of its first pixel, bytes */
-    QUALITY_U32 stride; /* bytes from row to row */
-    QUALITY_U32 width, height; /* 0: nothing to do */
-    QUALITY_U32 words;  /* index of its first word */
+    PART_U32 offset; /* of its first pixel, bytes */
+    PART_U32 stride; /* bytes from row to row */
+    PART_U32 width, height; /* 0: nothing to do */
+    PART_U32 words;  /* index of its first word */
 };
 
 #endif
