@@ -19,26 +19,23 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
-/* Rounds a float to the nearest half, ties to even; infinity from 65520 on. */
+/* Rounds a float to the nearest half, ties to even; infinity from 65520 on. Branch-free, too. */
 static inline uint16_t half_of_float(float value)
 {
-    uint32_t bits;
-    const float half = 0.5f, magnitude = value < 0 ? -value : value;
+    uint32_t bits, small;
     memcpy(&bits, &value, sizeof bits);
     const uint32_t sign = bits >> 16 & 0x8000;
     bits &= 0x7fffffff;
-    if (bits > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (bits >= 0x47800000) /* 2^16 */
-        return (uint16_t)(sign | 0x7c00);
-    if (bits >= 0x38800000) /* 2^-14: normal, even if it rounds to infinity */
-        return (uint16_t)(sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10)));
-    /* The last bits of the sum are the nearest multiple of 2^-24. */
-    const float sum = magnitude + half;
-    uint32_t base;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&base, &half, sizeof base);
-    return (uint16_t)(sign | (bits - base));
+    memcpy(&value, &bits, sizeof value);
+    value += 0.5f;
+    memcpy(&small, &value, sizeof small);
+    /* Normal from 2^-14 on; below, the last bits of the sum are the nearest multiple of 2^-24. */
+    const uint32_t normal = ((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10);
+    const uint32_t below = -(uint32_t)(bits < 0x38800000);
+    uint32_t rounded = (normal & ~below) | ((small - 0x3f000000) & below);
+    rounded = rounded < 0x7c00 ? rounded : 0x7c00;
+    rounded |= (uint32_t)(bits > 0x7f800000) << 9; /* not a number */
+    return (uint16_t)(sign | rounded);
 }
 
 #endif

@@ -320,7 +320,8 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
     const bool normalised = options_given(options, "normalize"),
                blurred = options_given(options, "blur"), stored = options_given(options, "store");
     struct feature_set one = {.blur = ingest->blur ? BLUR_SIZE : 0,
-                              .store = (enum feature_store)ingest->store};
+                              .store = (enum feature_store)ingest->store,
+                              .store_all = stored && ingest->preset >= 0};
     const struct feature *theirs = NULL;
     char *plain, *file;
     enum status status = split_spec(&plain, &file, spec)

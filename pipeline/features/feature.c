@@ -469,6 +469,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (status != STATUS_OK)
         return status;
 
+    if (set->store_all)
+        feature.store = set->store;
     if (feature.normalize == NORMALIZE_NONE)
         feature.store = STORE_FLOAT32; /* counts are stored unconverted */
 

@@ -111,7 +111,8 @@ struct feature_set {
     uint32_t counters;        /* words per image, all features */
     uint32_t values;          /* size of an image's stored row, in words of 4 bytes */
     uint32_t blur;            /* default for specs without blur= */
-    enum feature_store store; /* default for specs without store= */
+    enum feature_store store; /* default for specs without store=, */
+    bool store_all;           /* or for all */
 };
 
 /* Parses one SPEC and appends the feature, with offsets. default_normalize is --normalize.

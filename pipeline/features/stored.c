@@ -1,6 +1,7 @@
 /* stored.c: float16 by bit operations on float32, uint8 with a table. */
 #include "features/stored.h"
 
+#include "base/avx2.h"
 #include "base/half.h"
 #include <math.h>
 #include <string.h>
@@ -70,18 +71,32 @@ static float value_of(uint32_t code, bool is_signed)
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-void stored_encode(void *to, enum feature_store store, bool is_signed, const float *values,
-                   size_t count)
+ALWAYS_INLINE void encode(uint8_t *to, enum feature_store store, bool is_signed,
+                          const float *values, size_t count)
 {
-    uint8_t *out = to;
     if (store == STORE_FLOAT32)
         memcpy(to, values, count * sizeof *values);
     for (size_t i = 0; store == STORE_FLOAT16 && i < count; i++) {
         const uint16_t half = half_of_float(values[i]);
-        memcpy(out + 2 * i, &half, sizeof half);
+        memcpy(to + 2 * i, &half, sizeof half);
     }
     for (size_t i = 0; store == STORE_UINT8 && i < count; i++)
-        out[i] = code_of(values[i], is_signed);
+        to[i] = code_of(values[i], is_signed);
+}
+
+AVX2_LOOPS static void encode_avx2(uint8_t *to, enum feature_store store, bool is_signed,
+                                   const float *values, size_t count)
+{
+    encode(to, store, is_signed, values, count);
+}
+
+void stored_encode(void *to, enum feature_store store, bool is_signed, const float *values,
+                   size_t count)
+{
+    if (cpu_has_avx2())
+        encode_avx2(to, store, is_signed, values, count);
+    else
+        encode(to, store, is_signed, values, count);
 }
 
 void stored_decode(float *values, enum feature_store store, bool is_signed, const void *from,

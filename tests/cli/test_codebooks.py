@@ -391,6 +391,22 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
 
 
 @pytest.mark.deep
+def test_the_type_that_a_preset_stores(clpipe, tmp_path):
+    """float16 for best, unless --store says otherwise; a file goes on as it is."""
+    draw(tmp_path / "in", 0, 64)
+    for name, options, kind in ("a.h5", [], "f2"), ("b.h5", ["--store", "float32"], "f4"), ("c.h5", ["--store", "uint8"], "u1"):
+        ok(clpipe("ingest", "in", "-o", name, "--preset", "best", *options))
+        with h5py.File(tmp_path / name) as file:
+            assert [values.dtype for values in file["features"].values()] == [kind] * 3
+    check_one_error(clpipe("ingest", "in", "-o", "a.h5", "--preset", "best", "--store", "float32"), 2, "--store differs")
+    draw(tmp_path / "in", 64, 1)
+    ok(clpipe("ingest", "in", "-o", "b.h5", "--preset", "best"))
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [values.dtype for values in file["features"].values()] == ["f4"] * 3
+        assert all(len(values) == 65 for values in file["features"].values())
+
+
+@pytest.mark.deep
 def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
     draw(tmp_path / "in", 0, 63)
     few = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))
