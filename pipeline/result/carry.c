@@ -470,7 +470,7 @@ void carry_tell(const struct carry *c)
                     "notice: clusters %s are continued: %s labelled by the stored centroids%s; "
                     "clpipe cluster fits them to all images",
                     c->names, images, gone > 0 ? ", rows that are gone left out" : "");
-    else if (c->continued > 0)
+    else if (c->continued > 0 && gone > 0)
         log_message(LOG_NOTICE, "notice: clusters %s are continued without rows that are gone",
                     c->names);
     if (c->unlabelled > 0)
@@ -482,7 +482,7 @@ void carry_tell(const struct carry *c)
         log_message(LOG_NOTICE, "notice: %u imported feature%s NaN for %s: import %s again",
                     c->imported, c->imported == 1 ? " is" : "s are", images,
                     c->imported == 1 ? "it" : "them");
-    if (c->neighbours > 0)
+    if (c->neighbours > 0 && (c->map->fresh > 0 || gone > 0))
         log_message(LOG_NOTICE,
                     "notice: stored neighbours leave out %s: clpipe similar --all finds "
                     "them again",

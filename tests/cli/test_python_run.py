@@ -154,6 +154,14 @@ def test_levels_and_a_selection(photos, tmp_path):
     """Numbers are operands as well, and of levels the finest is meant where none is named."""
     file = tmp_path / "f.h5"
     package.ingest(photos, output=file, feature="gray:bins=16")
+    with package.open(file) as f:
+        for read in (f.labels, f.clusters, f.words, f.centroids):
+            with pytest.raises(package.Error, match="there are none"):
+                read()
+        numpy.save(tmp_path / "rows.npy", f.feature())
+    package.cluster(tmp_path / "rows.npy", k=2, output=tmp_path / "rows.h5")
+    with package.open(tmp_path / "rows.h5") as f, pytest.raises(package.Error, match="there are none"):
+        f.feature()
     package.cluster(file, levels="4,2")
     assert package.select(file, 5)["chosen"] == 5
     with package.open(file) as f:

@@ -163,6 +163,22 @@ def test_rows_come_go_and_change(place):
     verify()
 
 
+def test_rows_in_another_order(place):
+    """Nothing is new or gone, and no notice says so."""
+    listed = sorted(str(path.relative_to(place)) for path in (place / "p1").rglob("*.[jp]*g"))
+    (place / "list").write_text("\n".join(listed) + "\n")
+    ingest("@list", "--feature=rgb:bins=8x8x8")
+    cluster("x.h5", "-k", 3, cwd=place)
+    clpipe("similar", "x.h5", "--all", "-n", 3)
+    before, old = stored("x.h5")[0], names()
+    (place / "list").write_text("\n".join(listed[::-1]) + "\n")
+    said = ingest("@list")
+    assert "gone" not in said and "leave out" not in said, said
+    after, new = stored("x.h5")[0], names()
+    assert new == old[::-1] and after["labels"].tolist() == before["labels"][::-1].tolist()
+    verify()
+
+
 @pytest.mark.deep
 def test_joined_and_sweeps(place):
     made("rgb:bins=8x8x8", "hsv:bins=8x4x4")

@@ -279,7 +279,7 @@ class File:
         uint32 counts."""
         if self.preset and name in (None, "preset") and "preset" not in self._stored_features:
             return self._joined(rows)
-        stored = self._file["features"][self._choose("feature", self.feature_names, name)]
+        stored = self._file[f"features/{self._choose('feature', self.feature_names, name)}"]
         found = self._read_rows(stored, rows)
         if "zero" in stored.attrs and found.dtype == "u1":
             root = (numpy.arange(256.0) - stored.attrs["zero"]) / stored.attrs["scale"]
@@ -337,7 +337,7 @@ class File:
         return finest[0] if name is None and len(finest) == 1 else self._choose("clustering", names, name)
 
     def _clustering(self, name: Optional[str]) -> Any:
-        return self._file["clusters"][self._chosen_clustering(name)]
+        return self._file[f"clusters/{self._chosen_clustering(name)}"]
 
     def clusterings(self) -> "pandas.DataFrame":
         """A row for each clustering: feature, k, metric, inertia, ..."""
