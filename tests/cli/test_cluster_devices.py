@@ -105,18 +105,37 @@ def test_mini_batches_take_one(place, several, tmp_path):
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
 
 
-def test_parts_beyond_memory(several, tmp_path):
+@pytest.fixture(scope="module")
+def large(several, tmp_path_factory):
     """Two parts of 2.3 MB each; one has three different rows, and so three clusters."""
+    place = tmp_path_factory.mktemp("large")
     random = numpy.random.default_rng(6)
     rows = numpy.vstack([random.normal(0, 1, (9000, 64)), 50 + numpy.eye(3, 64)[random.integers(0, 3, 9000)]])
-    numpy.save(tmp_path / "rows.npy", rows[random.permutation(len(rows))].astype("f4"))
-    arguments = ["--split", "2x5"]
-    cluster(tmp_path, tmp_path / "one.h5", *arguments, env=several[1])
-    with h5py.File(tmp_path / "one.h5") as file:
+    numpy.save(place / "rows.npy", rows[random.permutation(len(rows))].astype("f4"))
+    cluster(place, place / "one.h5", "--split", "2x5", env=several[1])
+    with h5py.File(place / "one.h5") as file:
         assert sorted(numpy.bincount(file["clusters/kmeans/parents"])) == [3, 5]
+    return place, digest(place / "one.h5")
+
+
+def test_parts_beyond_memory(large, several, tmp_path):
     for count in (1, 3):
-        cluster(tmp_path, tmp_path / "x.h5", *arguments, "--memory", "1M", env=several[count])
-        assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
+        cluster(large[0], tmp_path / "x.h5", "--split", "2x5", "--memory", "1M", env=several[count])
+        assert digest(tmp_path / "x.h5") == large[1]
+
+
+@pytest.mark.deep
+def test_one_fails_beyond_memory(large, several, tmp_path):
+    if not FAULTS.exists():
+        pytest.skip(f"{FAULTS} is not built")
+    failed = 0
+    for nth in (300, 600, 900):
+        env = {**several[2], "LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"launch * {nth} -5",
+               "CLPIPE_FAULT_NOTE": tmp_path / "note"}
+        result = cluster(large[0], tmp_path / "x.h5", "--split", "2x5", "--memory", "1M", env=env)
+        failed += "the other devices continue" in result.stderr
+        assert digest(tmp_path / "x.h5") == large[1]
+    assert failed > 0
 
 
 def size_of(path):
