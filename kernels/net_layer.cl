@@ -2,12 +2,6 @@
  * for any shape. The kernels for large layers on GPUs compute the same values. */
 #include "net_part.h"
 
-#define KIND_ADD      1
-#define KIND_MULTIPLY 2
-#define KIND_MAX      3
-#define KIND_SUM      5
-#define KIND_TABLE    6
-
 static inline uchar limit(const __private struct net_fields *f, long value)
 {
     return (uchar)clamp(value + f->zero, (long)f->low, (long)f->high);
@@ -108,7 +102,7 @@ __kernel void net_pool(struct net_tile s, __global const uchar *model, __global 
             taps++;
         }
     __global uchar *out = OUTPUT + pixel * s.pitch + c;
-    if (f.kind == KIND_MAX) {
+    if (f.kind == NET_MAX) {
         *out = (uchar)most;
         return;
     }
@@ -138,13 +132,13 @@ __kernel void net_each(struct net_tile s, __global const uchar *model, __global 
     const uint at = pixel * s.pitch + c;
     const uchar q = INPUT[at];
     /* The second input of a multiplication has one pixel. */
-    const uint pixels_b = f.kind == KIND_MULTIPLY ? 1 : f.height * f.width;
+    const uint pixels_b = f.kind == NET_MULTIPLY ? 1 : f.height * f.width;
     __global const uchar *b = TENSOR(s.place_b, pixels_b * s.pitch);
     __global uchar *out = OUTPUT + at;
     const int of_a = (int)q - ZERO, zero_b = (int)s.zero_b;
-    if (f.kind == KIND_TABLE)
+    if (f.kind == NET_TABLE)
         *out = model[s.weights + (f.groups > 1 ? c : 0) * 256 + q];
-    else if (f.kind == KIND_MULTIPLY)
+    else if (f.kind == NET_MULTIPLY)
         *out = limit(&f, requantise(of_a * ((int)b[c] - zero_b), f.mul_a, f.shift));
     else
         *out = limit(&f, (of_a * f.mul_a + ((int)b[at] - zero_b) * f.mul_b + (1 << (f.shift - 1))) >>
@@ -160,6 +154,6 @@ __kernel void net_give(struct net_tile s, uint first, __global const uchar *work
     const uint pixel = value / s.f.channels, c = value - pixel * s.f.channels;
     parts += first + picture;
     if (parts->words != NET_NO_WORDS)
-        words[parts->words + value] = s.f.kind == KIND_SUM ? ((__global const uint *)from)[value]
+        words[parts->words + value] = s.f.kind == NET_SUM ? ((__global const uint *)from)[value]
                                                            : (uint)from[pixel * s.pitch + c];
 }

@@ -13,6 +13,18 @@ struct net_part {
     PART_U32 words;  /* index of its first word; NET_NO_WORDS: picture abandoned */
 };
 
+/* Kinds of layer, numbered as in the file. */
+enum net_kind {
+    NET_CONVOLUTION,
+    NET_ADD,
+    NET_MULTIPLY,
+    NET_MAX,
+    NET_MEAN,
+    NET_SUM,
+    NET_TABLE,
+    NET_KINDS
+};
+
 /* A layer's fields, as in the file (docs/networks.md). */
 struct net_fields {
     PART_U32 kind, a, b; /* tensors read; the layer computes tensor number i + 1, i being its own */

@@ -16,17 +16,6 @@
 #define NET_OUTPUTS_MAX 16u
 #define NET_VALUES_MAX  65536u /* in an output, or channels of a tensor */
 
-enum net_kind {
-    NET_CONVOLUTION,
-    NET_ADD,
-    NET_MULTIPLY,
-    NET_MAX,
-    NET_MEAN,
-    NET_SUM,
-    NET_TABLE,
-    NET_KINDS
-};
-
 enum net_fit { NET_SQUASH, NET_CROP };
 
 /* The arrays belong to the model. */

@@ -118,6 +118,50 @@ def test_a_missing_or_wrong_library_says_how_to_get_it(place, monkeypatch):
     assert ingest(how, "--onnxruntime", onnxruntime.__path__[0]).returncode == 0
 
 
+# A library with CUDA, of the functions that are called before a model is read; how it fails is told by WHY.
+STUB = r"""
+static const char *message(const void *status) { return status; }
+static void *fine(void) { return 0; }
+static void *wrong(void) { return (void *)WHY; }
+static void release(void *status) { (void)status; }
+static const void *entries[256];
+static const void *table(unsigned version)
+{
+    (void)version;
+    for (int i = 0; i < 256; i++)
+        entries[i] = (const void *)fine;
+    entries[2] = (const void *)message;
+    entries[93] = (const void *)release;
+    entries[206] = (const void *)wrong;
+    return entries;
+}
+static const char *version(void) { return "1.99.0"; }
+const void *OrtGetApiBase(void)
+{
+    static const void *base[2];
+    base[0] = (const void *)table;
+    base[1] = (const void *)version;
+    return base;
+}
+"""
+
+
+@pytest.mark.parametrize("why, told", [
+    ("/src/bridge.cc:1988 Provider& Get() [ONNXRuntimeError] : 1 : FAIL : Failed to load library /o/libonnxruntime_"
+     "providers_cuda.so with error: libcudnn.so.9: cannot open shared object file\\n",
+     "Failed to load library /o/libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot open shared object file"),
+    ("/src/call.cc:154 void CudaCall() CUDA failure 100: no CUDA-capable device is detected ; GPU=-1 ; file=/src/x.cc",
+     "CUDA failure 100: no CUDA-capable device is detected"), ("anything else", "anything else")])
+def test_why_cuda_cannot_be_used_is_one_line(place, why, told):
+    onnx_graphs.write("a.onnx")
+    with open("stub.c", "w") as file:
+        file.write(STUB)
+    subprocess.run(["cc", "-shared", "-fPIC", f'-DWHY="{why}"', "-o", "libonnxruntime.so.1", "stub.c"], check=True)
+    refused = ingest(f"net:model=a.onnx,{HOW},provider=cuda", "--onnxruntime", os.path.abspath("libonnxruntime.so.1"))
+    check_one_error(refused, 2)
+    assert refused.stderr.rstrip("\n").endswith(f"the network a.onnx: {told}")
+
+
 def test_nothing_is_left_in_the_home_directory(place, tmp_path, monkeypatch):
     onnx_graphs.write("a.onnx")
     for name in ("HOME", "XDG_CACHE_HOME"):
