@@ -205,8 +205,14 @@ static enum status check_base(struct result *base, const struct result_clusterin
         below = below->level > 1 ? result_clusters_below(base, below) : NULL;
     }
     if (old && strcmp(finest->name, root) != 0) {
-        error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name,
-                  shown, finest->name);
+        if (finest == old)
+            error_set(
+                err, STATUS_USAGE,
+                "a level of /clusters/%s takes the name of /clusters/%s, which %s already has",
+                root, old->name, shown);
+        else
+            error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name,
+                      shown, finest->name);
         return error_remedy(err, REMEDY_OTHER_NAME);
     }
     if (old && !replace) {

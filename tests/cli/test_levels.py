@@ -301,6 +301,12 @@ def test_stands_for_its_levels(file, tmp_path):
 def test_levels_go_together(file, tmp_path):
     check_one_error(run_clpipe("cluster", "f.h5", "-k", 2, "--name", "kmeans-2", "--force", cwd=tmp_path), 2,
                     "/clusters/kmeans-2", "is a level of /clusters/kmeans")
+    result = run_clpipe("cluster", "f.h5", "-k", 2, "--name", "other-2", "--device", "cpu", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    check_one_error(run_clpipe("cluster", "f.h5", "--levels", "6,2", "--name", "other", "--force", cwd=tmp_path), 2,
+                    "a level of /clusters/other takes the name of /clusters/other-2", "--name")
+    result = run_clpipe("remove", "f.h5", "other-2", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     result = run_clpipe("rename", "f.h5", "kmeans-2", "middle", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert stored(file)[1]["parent"] == "middle" and len(tree(file)) == 3
