@@ -20,6 +20,7 @@
 #include "result/schema.h"
 #include "result/selections.h"
 #include "result/sidecars.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -271,35 +272,63 @@ static enum status write_whole(const char *path, const char *text, struct error 
     return status;
 }
 
-/* Accepts a directory that is new, empty, or has archives made from the same input. */
+/* The same for a file that other commands may write at the same time, with the same text. */
+static enum status write_shared(const char *path, const char *text, struct error *err)
+{
+    size_t size;
+    enum status status = write_whole(path, text, err);
+    char *there = status == STATUS_OK ? NULL : read_small(&size, AT_FDCWD, path);
+    if (there && strcmp(there, text) == 0) {
+        *err = (struct error)ERROR_INIT;
+        status = STATUS_OK;
+    }
+    free(there);
+    return status;
+}
+
+/* *empty: except for a marker that is being written. */
+static enum status look_into(const char *directory, bool *empty, struct error *err)
+{
+    DIR *entries = opendir(directory);
+    *empty = true;
+    if (!entries)
+        return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot write shards to %s",
+                           PATH_TEXT(directory));
+    for (struct dirent *entry; *empty && (entry = readdir(entries));)
+        *empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                 output_is_temporary(entry->d_name, SHARDS_MARKER);
+    closedir(entries);
+    return STATUS_OK;
+}
+
+/* Accepts a directory that is new, empty, or has archives made from the same input. Other commands may
+ * begin there at the same time. */
 static enum status take_directory(const struct shards *shards, struct error *err)
 {
     const char *directory = shards->config->directory;
-    char *marker = NULL, *text = describe(shards), *there;
+    char *marker = NULL, *text = describe(shards), *there = NULL;
     size_t size;
+    bool empty = false;
     enum status status = text ? STATUS_OK : error_memory(err, 256, "a description");
     const char *shown = PATH_TEXT(directory);
     if (status == STATUS_OK && mkdir(directory, 0777) != 0 && errno != EEXIST)
         status = error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot create %s", shown);
     if (status == STATUS_OK)
         status = join(&marker, shards, SHARDS_MARKER, err);
-    if (status != STATUS_OK) {
-        free(text);
-        return status;
+    if (status == STATUS_OK)
+        status = look_into(directory, &empty, err);
+    if (status == STATUS_OK && empty)
+        status = write_shared(marker, text, err);
+    if (status == STATUS_OK) {
+        there = read_small(&size, AT_FDCWD, marker);
+        if (!there)
+            status = error_set(err, STATUS_FAILED, "%s is not empty: name a new directory", shown);
+        else if (strcmp(there, text) != 0)
+            status = error_set(err, STATUS_FAILED,
+                               "%s has shards that were made from something else, or in another "
+                               "way: name a new directory",
+                               shown);
     }
-    there = read_small(&size, AT_FDCWD, marker);
-    if (there && strcmp(there, text) != 0)
-        status =
-            error_set(err, STATUS_FAILED,
-                      "%s has shards that were made from something else, or in another way: name a "
-                      "new directory",
-                      shown);
-    else if (!there && rmdir(directory) != 0) /* removes only an empty one */
-        status = error_set(err, STATUS_FAILED, "%s is not empty: name a new directory", shown);
-    else if (!there && mkdir(directory, 0777) != 0)
-        status = error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot create %s", shown);
-    if (status == STATUS_OK && !there)
-        status = write_whole(marker, text, err);
     free(there);
     free(text);
     free(marker);
@@ -675,7 +704,7 @@ static enum status write_index(struct shards *shards, bool *whole, struct error 
         status = join(&path, shards, "index.json", err);
     const char *text = json_finish(&json);
     if (*whole && status == STATUS_OK)
-        status = text ? write_whole(path, text, err) : error_memory(err, 256, "an index");
+        status = text ? write_shared(path, text, err) : error_memory(err, 256, "an index");
     json_clear(&json);
     free(path);
     return status;

@@ -113,6 +113,22 @@ def test_shares(folder, tmp_path):
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
+def test_shares_at_the_same_time(folder, tmp_path):
+    """All begin in a directory that is new, or that is there and stays the same one, and all may be the last."""
+    export(folder, "--to", tmp_path / "whole", "--samples", 9)
+    for i in range(12):
+        out = tmp_path / f"out{i}"
+        if i % 2:
+            out.mkdir(0o2775)
+            there = out.stat()
+        shares = [subprocess.Popen([CLPIPE, "export", "f.h5", "--what", "shards", "--to", out, "--samples", "9",
+                                    "--shard", f"{share}/6", "-q"], cwd=folder, stderr=subprocess.PIPE, text=True)
+                  for share in range(6)]
+        assert [(share.communicate()[1], share.returncode) for share in shares] == [("", 0)] * 6
+        assert tree(out) == tree(tmp_path / "whole")
+        assert i % 2 == 0 or (out.stat().st_ino, out.stat().st_mode) == (there.st_ino, there.st_mode)
+
+
 def test_what_is_there_is_kept(folder, tmp_path):
     export(folder, "--to", tmp_path / "out", "--samples", 9)
     before = tree(tmp_path / "out")
