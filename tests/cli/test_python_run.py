@@ -164,6 +164,8 @@ def test_levels_and_a_selection(photos, tmp_path):
         f.feature()
     package.cluster(file, levels="4,2")
     assert package.select(file, 5)["chosen"] == 5
+    shards = package.export(file, what="shards", selection="selection", to=tmp_path / "shards")
+    assert shards["rows"] == 5 and shards.output == str(tmp_path / "shards")
     with package.open(file) as f:
         assert numpy.array_equal(f.label_rows(), f.label_rows("kmeans")) and len(f.words()) == 4
         assert f.centroids("kmeans-2").shape == (2, 16) and f.centroids().shape == (4, 16)

@@ -206,7 +206,7 @@ def call(command: str, operands: Sequence[Union[PathLike, int]], options: Mappin
     if wrong is not None:
         raise TypeError(f"{command}() got an unexpected keyword argument '{wrong}'")
     bar = _bar(common.pop("progress", None))
-    table = command == "export" and options.get("output") is None and options.get("what") != "tree"
+    table = command == "export" and options.get("output") is None and options.get("to") is None
     line = [os.fsencode(program()), command.encode(), *_words(given), *_words(common),
             *([] if table else [b"--json=-"]), *([b"--progress=always"] if bar is not None else []), b"--",
             *map(_bytes, operands)]
@@ -228,7 +228,8 @@ def call(command: str, operands: Sequence[Union[PathLike, int]], options: Mappin
     found.text = text if table else ""
     if code != 0:
         told = found.get("error")
-        message = told["message"] if isinstance(told, dict) else message or f"exit status {code}"
+        message = told["message"] if isinstance(told, dict) else message or (
+            "some of it failed, as the report says (exit status 1)" if code == 1 else f"exit status {code}")
         for option, word in words.items():
             message = message.replace(option, word)
         raise Failed(message, code, found)
