@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
@@ -115,20 +116,20 @@ static void write_json(const struct selection *selection, const struct options *
     json_double(json, "seconds", seconds);
 }
 
-/* Absolute paths, each ended by NUL. */
+/* Absolute paths, each ended by NUL; of pictures that came by tar:-, their names there. */
 static enum status write_list(const struct selection *selection, const char *file,
                               struct error *err)
 {
     struct locator locator = {0};
     struct result_image image;
     struct sink list;
-    const char *path;
+    const char *path = NULL;
     enum status status = sink_open(&list, file, err);
     for (uint64_t i = 0; i < selection->chosen && status == STATUS_OK; i++) {
         status = result_image_at(selection->result, selection->candidate[i].row, &image, err);
-        if (status == STATUS_OK)
-            status =
-                locate_image(&locator, &path, selection->result, image.source, image.path_raw, err);
+        path = image.path_raw;
+        if (status == STATUS_OK && !source_is_stream(selection->result->sources[image.source]))
+            status = locate_image(&locator, &path, selection->result, image.source, path, err);
         if (status == STATUS_OK)
             sink_write(&list, path, strlen(path) + 1);
     }
@@ -161,10 +162,10 @@ static enum status run_select(const struct options *options, struct error *err)
     options_machine(&config.machine, options);
     const int64_t start = clock_now();
     status = selection_make(&selection, &config, err);
-    if (status == STATUS_OK && own->to_list)
-        status = write_list(&selection, own->to_list, err);
     if (status == STATUS_OK && !options->dry_run)
         status = selection_store(&selection, options->force, err);
+    if (status == STATUS_OK && own->to_list)
+        status = write_list(&selection, own->to_list, err);
     if (status == STATUS_OK) {
         const double seconds = clock_seconds_since(start);
         summarise(&selection, options, seconds);

@@ -144,6 +144,8 @@ def test_list_and_dry_run(select, folder, tmp_path):
     with h5py.File(tmp_path / "f.h5") as f:
         paths = f["images/path"].asstr()[:][f["selections/selection/rows"][:]]
     assert listed == [str(folder / "photos" / path) for path in paths] + [""]
+    assert "already has a selection" in error_lines(select(8, "--to-list", "other", code=2))[0]
+    assert not (tmp_path / "other").exists()
     select(4, "--within", "list", "--force")
     assert len(stored(tmp_path)[0]) == 4
 

@@ -1,8 +1,10 @@
 """A tar on standard input: the same rows as of the file, however often it has to come."""
 import gzip
+import os
 import random
 import signal
 import subprocess
+import tarfile
 import time
 
 import h5py
@@ -162,8 +164,14 @@ def test_run_and_the_pictures_afterwards(clpipe, packed, tmp_path):
     assert (tmp_path / "r-report" / "index.html").exists() and "missing" not in result.stdout
     result = clpipe("export", "r.h5", "--what", "shards", "--to", "out")
     assert "unpack the tar to a directory D" in result.stderr and result.returncode == 1
+    assert clpipe("select", "r.h5", 5, "--to-list", "five").returncode == 0
+    names = (tmp_path / "five").read_bytes().split(b"\0")[:-1]
+    with tarfile.open(tmp_path / "sent", encoding="utf-8", errors="surrogateescape") as tar:
+        assert set(map(os.fsdecode, names)) <= {member.name.removeprefix("./") for member in tar}
     subprocess.run(["tar", "xf", "sent", "--one-top-level=d"], cwd=tmp_path, check=True)
     result = clpipe("ingest", "d", "-o", "r.h5", "--relocate", "tar:-", "--hidden")
     assert result.returncode in (0, 1), result.stderr
+    result = clpipe("select", "r.h5", 9, "--within", "five", "--name", "again")
+    assert result.returncode == 0 and "5 of 5 images" in result.stdout, result.stderr
     result = clpipe("export", "r.h5", "--what", "shards", "--to", "all")
     assert result.returncode == 0 and "notice" not in result.stderr, result.stderr
