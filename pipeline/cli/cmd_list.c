@@ -7,7 +7,6 @@
 #include "cli/ingest_step.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/decode.h"
 #include "ingest/bounds.h"
@@ -22,12 +21,6 @@ struct list_options {
 };
 
 #define OWN struct list_options
-
-static void show_found(void *context, uint64_t found)
-{
-    const struct ingest_progress seen = {.phase = "walking", .done = found};
-    progress_ingest(context, &seen);
-}
 
 static void report(const struct listfile_summary *list, const struct options *options)
 {
@@ -65,9 +58,7 @@ static enum status run_list(const struct options *options, struct error *err)
         .skip_count = 1,
         .promises_image = format_promised,
         .again = "a list can only name files that can be read again later",
-        .stop = signals_stop(),
-        .progress = show_found,
-        .progress_context = &options->call->progress,
+        .watch = options_watch(options),
     };
     enum status status = ingest_look_for_sources(options, err);
     if (status == STATUS_OK)
@@ -80,7 +71,7 @@ static enum status run_list(const struct options *options, struct error *err)
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = listfile_write(&list, options->output, walk, temporary, config.memory,
-                                signals_stop(), err);
+                                config.watch.stop, err);
     if (status == STATUS_OK) {
         struct walk_passed passed = walk_passed(walk);
         passed.repeated += list.repeated;

@@ -188,9 +188,10 @@ struct walking {
     struct error error;
 };
 
-static void note_found(void *context, uint64_t found)
+static void note_found(void *context, const char *phase, uint64_t found, uint64_t total)
 {
     struct walking *walking = context;
+    (void)phase, (void)total;
     atomic_store(&walking->found, found);
 }
 
@@ -212,8 +213,7 @@ static enum status walk_apart(struct walk **out, const struct walk_config *confi
 {
     struct walking walking = {.out = out, .config = *config, .error = ERROR_INIT};
     pthread_t thread;
-    walking.config.progress = note_found;
-    walking.config.progress_context = &walking;
+    walking.config.watch = (struct watch){config->watch.stop, note_found, &walking};
     pthread_mutex_init(&walking.lock, NULL);
     cond_init_monotonic(&walking.ended);
     const int code = pthread_create(&thread, NULL, walk_main, &walking);
@@ -221,7 +221,7 @@ static enum status walk_apart(struct walk **out, const struct walk_config *confi
     while (code == 0 && !walking.has_ended) {
         cond_wait_until(&walking.ended, &walking.lock, clock_now() + WATCH_NS);
         pthread_mutex_unlock(&walking.lock);
-        config->progress(config->progress_context, atomic_load(&walking.found));
+        watch_show(&config->watch, "walking", atomic_load(&walking.found), 0);
         pthread_mutex_lock(&walking.lock);
     }
     pthread_mutex_unlock(&walking.lock);

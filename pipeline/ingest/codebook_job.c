@@ -8,15 +8,6 @@
 
 #include <stdlib.h>
 
-static void show_walk(void *context, uint64_t found)
-{
-    struct ingest_job *job = context;
-    pthread_mutex_lock(&job->lock);
-    job->progress.done = found;
-    pthread_mutex_unlock(&job->lock);
-    ingest_job_show(job, clock_process_start());
-}
-
 static enum status open_walk(struct walk **out, struct ingest_job *job, struct error *err)
 {
     const struct walk_config walk = {
@@ -25,9 +16,7 @@ static enum status open_walk(struct walk **out, struct ingest_job *job, struct e
         .memory = bounds_sorting(job->config->memory),
         .promises_image = format_promised,
         .again = "a sample of its images is chosen when all are known",
-        .stop = job->stop,
-        .progress = show_walk,
-        .progress_context = job,
+        .watch = {job->stop, ingest_job_walked, job},
     };
     return walk_open(out, &walk, err);
 }

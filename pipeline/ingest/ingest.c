@@ -123,15 +123,6 @@ static struct picture *take_picture(void *context, struct picture_waits *waits, 
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static void show_walk(void *context, uint64_t found)
-{
-    struct ingest *ingest = context;
-    pthread_mutex_lock(&ingest->job.lock);
-    ingest->job.progress.done = found;
-    pthread_mutex_unlock(&ingest->job.lock);
-    ingest_job_show(&ingest->job, clock_process_start());
-}
-
 static enum status add_stored(void *context, const struct store_record *record, struct error *err)
 {
     struct source_listing *listing = context;
@@ -181,9 +172,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
                      : NULL,
         .list_unread = list_unread,
         .list_unread_context = ingest,
-        .stop = ingest->job.stop,
-        .progress = show_walk,
-        .progress_context = ingest,
+        .watch = {ingest->job.stop, ingest_job_walked, &ingest->job},
     };
     /* Images that the file already has do not count against the limit: the readers check. */
     if (ingest->store && store_updates(ingest->store))

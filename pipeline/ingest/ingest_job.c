@@ -54,3 +54,19 @@ void ingest_job_show(struct ingest_job *job, int64_t start)
     if (config->progress)
         config->progress(config->progress_context, &progress);
 }
+
+void ingest_job_phase(struct ingest_job *job, const char *phase, uint64_t done, uint64_t total,
+                      int64_t start)
+{
+    pthread_mutex_lock(&job->lock);
+    job->progress.phase = phase;
+    job->progress.done = done;
+    job->progress.total = total;
+    pthread_mutex_unlock(&job->lock);
+    ingest_job_show(job, start);
+}
+
+void ingest_job_walked(void *job, const char *phase, uint64_t done, uint64_t total)
+{
+    ingest_job_phase(job, phase, done, total, clock_process_start());
+}

@@ -43,5 +43,10 @@ void ingest_job_fail(struct ingest_job *job, const struct error *err);
 /* Passes the progress to config->progress and the status file; `start`: of the phase. One thread at
  * a time. */
 void ingest_job_show(struct ingest_job *job, int64_t start);
+/* The same with how far the phase is. */
+void ingest_job_phase(struct ingest_job *job, const char *phase, uint64_t done, uint64_t total,
+                      int64_t start);
+/* For the watch of a walk, whose context is the job. */
+void ingest_job_walked(void *job, const char *phase, uint64_t done, uint64_t total);
 
 #endif

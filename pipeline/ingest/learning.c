@@ -309,17 +309,6 @@ static void *learning_main(void *argument)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-static void show(struct learning *learning, const char *phase, uint64_t done, uint64_t total,
-                 int64_t start)
-{
-    pthread_mutex_lock(&learning->job->lock);
-    learning->job->progress.phase = phase;
-    learning->job->progress.done = done;
-    learning->job->progress.total = total;
-    pthread_mutex_unlock(&learning->job->lock);
-    ingest_job_show(learning->job, start);
-}
-
 /* Runs the threads until a round is decoded. `start`: of the first one. */
 static enum status run_threads(struct learning *learning, int64_t start, struct error *err)
 {
@@ -347,7 +336,7 @@ static enum status run_threads(struct learning *learning, int64_t start, struct 
         pthread_mutex_unlock(&learning->lock);
         if (stop_overdue(learning->job->stop))
             budget_abort(learning->budget);
-        show(learning, "sample", done, most, start);
+        ingest_job_phase(learning->job, "sample", done, most, start);
     }
     for (unsigned i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
@@ -419,7 +408,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     pthread_mutex_init(&learning->opening, NULL);
     pthread_mutex_init(&learning->lock, NULL);
     cond_init_monotonic(&learning->ended);
-    show(learning, "sample", 0, 0, clock_now());
+    ingest_job_phase(learning->job, "sample", 0, 0, clock_now());
     enum status status =
         candidates_choose(&learning->candidates, walk, MOST_FILES(pictures), job->stop, err);
     if (status == STATUS_OK)
@@ -486,7 +475,7 @@ struct training_progress {
 static void show_training(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     const struct training_progress *progress = context;
-    show(progress->learning, phase, done, total, progress->start);
+    ingest_job_phase(progress->learning->job, phase, done, total, progress->start);
 }
 
 static enum status train(struct codebooks *codebooks, struct feature *feature,

@@ -99,8 +99,8 @@ struct packed {
 static void count_found(struct source_listing *listing)
 {
     struct walking *walking = (struct walking *)listing;
-    if (++walking->found % PROGRESS_EVERY == 0 && walking->config.progress)
-        walking->config.progress(walking->config.progress_context, walking->found);
+    if (++walking->found % PROGRESS_EVERY == 0)
+        watch_show(&walking->config.watch, "walking", walking->found, 0);
 }
 
 /* The weight of an item in a division into shards. */
@@ -227,7 +227,7 @@ static enum status list_each(struct walking *walking, struct error *err)
             continue;
         if (source->name && source->kind->next)
             break;
-        enum status status = stop_check(config->stop, "listing the sources", err);
+        enum status status = watch_check(&config->watch, "listing the sources", err);
         if (status != STATUS_OK)
             return status;
         status = source->name ? source->kind->list(source, &walking->listing, err)
@@ -298,7 +298,7 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
                                 .spool_directory = config->spool_directory,
                                 .promises_image = config->promises_image,
                                 .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
-                                .stop = config->stop,
+                                .stop = config->watch.stop,
                                 .found = count_found,
                                 .add = write_item};
     portion_begin(&walking->total);
@@ -314,7 +314,7 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         status = next_share(&walk->own, walk->own.share.index, walk, err);
         walk->given = walk->own;
     }
-    walking->config.progress = NULL; /* readers count later items */
+    walking->config.watch.show = NULL; /* readers count later items */
     if (status != STATUS_OK || walking->source == walk->source_count)
         end_listing(walk);
     return status;

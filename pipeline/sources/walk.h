@@ -35,7 +35,7 @@
 
 #include "base/error.h"
 #include "base/list_share.h"
-#include "base/stop.h"
+#include "base/watch.h"
 #include "sources/source.h"
 #include <stdint.h>
 
@@ -58,12 +58,8 @@ struct walk_config {
     enum status (*list_unread)(void *context, uint16_t source, struct source_listing *listing,
                                struct error *err);
     void *list_unread_context;
-    const char *again; /* why members are read twice, so a stream is refused; NULL: they are not */
-    struct stop *stop; /* may be NULL */
-    /* Called at least every 1000 items found, with their number, on walk_open's thread. May be
-     * NULL. */
-    void (*progress)(void *context, uint64_t found);
-    void *progress_context;
+    const char *again;  /* why members are read twice, so a stream is refused; NULL: they are not */
+    struct watch watch; /* shows "walking" at least every 1000 items found, on walk_open's thread */
 };
 
 /* One entry. The pointers stay valid until the next walk_next. */

@@ -274,7 +274,7 @@ static void test_stop(void **state)
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, request_stop, &stop), 0);
     struct walk_config config = config_for(list);
-    config.stop = &stop;
+    config.watch.stop = &stop;
     fail_to_open(&config, STATUS_INTERRUPTED);
     pthread_join(thread, NULL);
 }

@@ -382,7 +382,7 @@ static void test_stop(void **state)
     }
     struct stop stop = {0};
     struct walk_config config = config_for(here);
-    config.stop = &stop;
+    config.watch.stop = &stop;
     trick.stop = &stop;
     trick.stop_after = 500;
     fail_to_open(&config, STATUS_INTERRUPTED);

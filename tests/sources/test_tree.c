@@ -458,9 +458,11 @@ struct progress {
     uint64_t last;
 };
 
-static void note_progress(void *context, uint64_t found)
+static void note_progress(void *context, const char *phase, uint64_t found, uint64_t total)
 {
     struct progress *progress = context;
+    assert_string_equal(phase, "walking");
+    assert_int_equal(total, 0);
     assert_in_range(found - progress->last, 1, 1000);
     progress->last = found;
     progress->calls++;
@@ -477,8 +479,7 @@ static void test_progress(void **state)
     }
     struct progress progress = {0, 0};
     struct walk_config config = config_for(here);
-    config.progress = note_progress;
-    config.progress_context = &progress;
+    config.watch = (struct watch){.show = note_progress, .context = &progress};
     struct walk *walk = open_walk(&config);
     walk_close(&walk);
     assert_in_range(progress.calls, 1, 100);
