@@ -65,7 +65,7 @@ static enum status open_model(struct net *net, const struct step_node *node, str
                         /* with mma.m16n8k32 for bytes */
                         : device->nvidia && device->nvidia_major >= 8 ? programs[1]
                                                                       : NULL;
-    net->output = &net->model->outputs[net_model_output(net->model, net->feature->net.output)];
+    net->output = net_model_output(net->model, net->feature->net.output);
     if (is_host(device))
         return host_engine_open(&net->engine, net->model, NULL, err);
     if (net_plan_open(&net->plan, net->model, ocl_range_option(device), tiles, err) != STATUS_OK)
@@ -379,7 +379,7 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     const struct step_node node = {.step = &net_step, .config = &own, .parameter = parameter};
     const size_t picture = net_tensor_values(&model->tensors[0]);
     const size_t word_bytes = PICTURES * own.words * sizeof(uint32_t);
-    const struct net_output *output = &model->outputs[net_model_output(model, own.net.output)];
+    const struct net_output *output = net_model_output(model, own.net.output);
     struct host_engine *engine = NULL;
     uint8_t *scratch = NULL;
     struct proof proof;

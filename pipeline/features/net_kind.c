@@ -442,8 +442,7 @@ static bool finish_net(void *values, const struct feature *feature, const uint32
     float *out = values;
     double length = 0;
     if (model)
-        net_output_values(out, model, &model->outputs[net_model_output(model, feature->net.output)],
-                          words);
+        net_output_values(out, model, net_model_output(model, feature->net.output), words);
     else /* float32 of an ONNX file */
         memcpy(out, words, feature->dimension * sizeof *out);
     for (uint32_t i = 0; i < feature->dimension; i++)

@@ -376,17 +376,10 @@ static const struct host_kernels *const all[] = {&plain};
 
 #endif
 
-#define COUNT (sizeof all / sizeof *all)
-
 const struct host_kernels *host_kernels_choose(const char *name)
 {
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if ((!name || strcmp(name, all[i]->name) == 0) && (!all[i]->runs || all[i]->runs()))
             return all[i];
     return NULL;
-}
-
-const char *host_kernels_name(unsigned i)
-{
-    return i < COUNT ? all[i]->name : NULL;
 }

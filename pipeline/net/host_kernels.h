@@ -65,7 +65,4 @@ struct host_kernels {
 /* The best variant for this CPU, or the one named; NULL: this CPU does not support it. */
 const struct host_kernels *host_kernels_choose(const char *name);
 
-/* All names, best first, supported or not; NULL past the end. */
-const char *host_kernels_name(unsigned i);
-
 #endif

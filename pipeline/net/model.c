@@ -562,12 +562,12 @@ void net_model_close(struct net_model **model)
     *model = NULL;
 }
 
-int net_model_output(const struct net_model *model, const char *name)
+const struct net_output *net_model_output(const struct net_model *model, const char *name)
 {
-    for (uint32_t i = 0; i < model->output_count; i++)
-        if (!name || strcmp(model->outputs[i].name, name) == 0)
-            return (int)i;
-    return -1;
+    const struct net_output *output = model->outputs;
+    while (output < model->outputs + model->output_count && strcmp(output->name, name) != 0)
+        output++;
+    return output < model->outputs + model->output_count ? output : NULL;
 }
 
 struct net_scaling net_layer_scaling(const struct net_layer *layer, uint32_t channel)

@@ -100,8 +100,8 @@ struct net_scaling net_layer_scaling(const struct net_layer *layer, uint32_t cha
  * `last` is made. Returns the end of all of it. */
 size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, uint32_t count);
 
-/* The index of the output named; NULL: the first. -1: no such output. */
-int net_model_output(const struct net_model *model, const char *name);
+/* The output of that name; NULL: there is none. */
+const struct net_output *net_model_output(const struct net_model *model, const char *name);
 
 /* Converts the values of an output's tensor, widened to 32 bits, to floating point. */
 void net_output_values(float *out, const struct net_model *model, const struct net_output *output,

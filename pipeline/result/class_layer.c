@@ -23,7 +23,7 @@ static const struct net_classes *classes_of(const struct feature *feature)
     const struct net_model *model = feature->kind->network ? feature->net.model : NULL;
     const bool own =
         model && model->classes.count > 0 &&
-        (uint32_t)net_model_output(model, feature->net.output) == model->classes.output;
+        net_model_output(model, feature->net.output) == &model->outputs[model->classes.output];
     return own ? &model->classes : NULL;
 }
 
