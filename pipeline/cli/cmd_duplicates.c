@@ -63,6 +63,9 @@ static enum status check_options(const struct command_state *state, struct error
     if (state->format >= 0 && !state->output && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the table and --json - cannot both use standard output: give -o FILE");
+    if (state->format >= 0 && !state->output && summary_is_aside(options))
+        return misuse(err, options->command,
+                      "the table and a list cannot both use standard output: give -o FILE");
     if (own->check && (own->keep >= 0 || options->output || options_given(options, "format")))
         return misuse(
             err, options->command,
@@ -376,7 +379,7 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     enum status status = write_lists(state, err);
     if (status != STATUS_OK)
         return status;
-    if (state->format < 0 && (json_owns_stdout(state->options) || state->options->quiet))
+    if (state->format < 0 && (summary_is_aside(state->options) || state->options->quiet))
         state->sink.closed = true; /* everything is dropped */
     else
         status = sink_open(&state->sink, state->output, err);

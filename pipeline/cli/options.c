@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "cli/quote.h"
 #include "cli/shard_option.h"
+#include "cli/sink.h"
 #include "result/foreign.h"
 #include <assert.h>
 #include <ctype.h>
@@ -718,8 +719,11 @@ enum status options_check_output(const struct options *options, const char *opti
 {
     struct output *claim;
     struct stat st, input;
+    if (path && sink_is_stdout(path) && json_owns_stdout(options))
+        return misuse(err, options->command,
+                      "%s and --json - cannot both use standard output: name a file", option);
     /* Held until the process ends; a failure is reported when the file is written. */
-    if (path)
+    if (path && !sink_is_stdout(path))
         output_claim(&claim, path, NULL, NULL, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK;

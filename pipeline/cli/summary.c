@@ -34,17 +34,26 @@ struct text {
     FILE *stream;
     char *bytes;
     size_t size;
-    int descriptor; /* standard output, or standard error if the JSON owns that */
+    int descriptor; /* standard output, or standard error if something else owns that */
     bool colour;
 };
+
+bool summary_is_aside(const struct options *options)
+{
+    static const char *const names[] = {"plot", "to-list", "to-list-members"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const *file = option_at(options, names[i]);
+        if (file && *file && sink_is_stdout(*file))
+            return true;
+    }
+    return json_owns_stdout(options);
+}
 
 static bool text_open(struct text *text, const struct options *options)
 {
     memset(text, 0, sizeof *text);
     progress_end(&options->call->progress);
-    const char *const *plot = option_at(options, "plot");
-    const bool taken = (plot && *plot && sink_is_stdout(*plot)) || json_owns_stdout(options);
-    text->descriptor = taken ? STDERR_FILENO : STDOUT_FILENO;
+    text->descriptor = summary_is_aside(options) ? STDERR_FILENO : STDOUT_FILENO;
     text->colour = log_wants_colour(text->descriptor);
     if (log_get_level() < LOG_INFO)
         return false;

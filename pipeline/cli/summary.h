@@ -22,6 +22,9 @@ void summary_stopped(struct error *err, const struct ingest_report *report);
 /* After a clustering: a table of the largest clusters, with image names if the rows are images. */
 void summary_clusters(const struct clustering_report *result, const struct options *options);
 
+/* Whether the JSON, a list or a plot owns standard output, so that everything else is written to standard error. */
+bool summary_is_aside(const struct options *options);
+
 /* Prints the result of a command, one line. */
 void summary_line(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -214,6 +214,12 @@ def test_members_of_archives(place):
         members = sorted((place / "m").read_bytes().decode().split("\0"))[1:]
         assert members == [str(p / name) for name in ("a.zip/in/0.png", "a.zip/in/1.png", "b.tar.gz/1.png")]
         assert "3 members of archives" in said
+        piped = run_clpipe("duplicates", place / "f.h5", "--to-list", "-", "--keep", keep)
+        assert piped.returncode == 0 and piped.stdout.split("\0") == [*paths, ""], piped.stdout
+        assert "copies" in piped.stderr
+        for other in ("--json", "-"), ("--format", "csv"):
+            mixed = run_clpipe("duplicates", place / "f.h5", "--to-list", "-", *other)
+            assert mixed.returncode == 2 and "cannot both use standard output" in mixed.stderr
         for to in ("l", "m"):
             assert run_clpipe("duplicates", "--check", place / to, place / "f.h5").returncode == 0
     os.utime(p / "a.zip")

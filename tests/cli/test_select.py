@@ -140,6 +140,9 @@ def test_list_and_dry_run(select, folder, tmp_path):
     select(9, "--dry-run", "--to-list", "list")
     assert (tmp_path / "f.h5").stat().st_ino == before
     listed = (tmp_path / "list").read_text().split("\0")
+    assert select(9, "--dry-run", "--to-list", "-").stdout.split("\0") == listed
+    error = error_lines(select(9, "--dry-run", "--to-list", "-", "--json", "-", code=2))[0]
+    assert "cannot both use standard output" in error
     select(9)
     with h5py.File(tmp_path / "f.h5") as f:
         paths = f["images/path"].asstr()[:][f["selections/selection/rows"][:]]
