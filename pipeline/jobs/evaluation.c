@@ -84,7 +84,8 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
         machine->progress.step(machine->watch.context, one->name);
-        status = matrix_input_compare(&input, metric, true, machine->watch.stop, err);
+        status =
+            matrix_input_compare(&input, metric, true, machine->threads, machine->watch.stop, err);
         if (status == STATUS_OK)
             status = open_rows(&rows, &metric, &input.source, config, err);
         if (status != STATUS_OK)

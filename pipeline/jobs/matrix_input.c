@@ -402,9 +402,11 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
 }
 
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
-                                 bool missing, struct stop *stop, struct error *err)
+                                 bool missing, unsigned threads, struct stop *stop,
+                                 struct error *err)
 {
-    const struct neighbours_config config = {.metric = metric, .watch = {.stop = stop}};
+    const struct neighbours_config config = {
+        .metric = metric, .threads = threads, .watch = {.stop = stop}};
     struct comparable *comparable = &input->comparable;
     comparable_close(comparable);
     input->source = input->whole;
@@ -432,6 +434,7 @@ enum status matrix_input_rank(struct matrix_input *input, unsigned threads, stru
     const enum status status =
         ranked_open(&input->rows, &rows, input->result, &input->about, threads, stop, err);
     input->source.dimension = input->whole.dimension = input->rows.dimension;
+    input->source.piece = input->whole.piece = input->rows.piece;
     return status;
 }
 

@@ -267,7 +267,8 @@ static enum status search_graph(struct similarity *similarity, const struct quer
     enum status status =
         places ? STATUS_OK : error_memory(err, queries->count * sizeof *places, "rows");
     if (status == STATUS_OK)
-        status = matrix_input_compare(&similarity->input, similarity->metric, true, NULL, err);
+        status = matrix_input_compare(&similarity->input, similarity->metric, true,
+                                      similarity->config->machine.threads, NULL, err);
     for (uint32_t i = 0; rows && i < queries->count && status == STATUS_OK; i++) {
         places[i] = comparable->row ? comparable_find(comparable, rows[i]) : rows[i];
         if (places[i] == similarity->input.source.rows)
@@ -304,8 +305,8 @@ enum status similarity_find(struct similarity *similarity, const struct queries 
             return STATUS_OK;
         /* Rows that cannot be compared may be the reason. */
         if (status == STATUS_FAILED &&
-            matrix_input_compare(&similarity->input, similarity->metric, true, config.watch.stop,
-                                 err) != STATUS_OK)
+            matrix_input_compare(&similarity->input, similarity->metric, true, config.threads,
+                                 config.watch.stop, err) != STATUS_OK)
             return err->status;
         if (!comparable->row) {
             *err = why;
@@ -321,8 +322,8 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     const struct comparable *comparable = &similarity->input.comparable;
     struct clustering_contexts contexts;
     struct neighbours_config config = configure(similarity);
-    enum status status =
-        matrix_input_compare(&similarity->input, similarity->metric, true, config.watch.stop, err);
+    enum status status = matrix_input_compare(&similarity->input, similarity->metric, true,
+                                              config.threads, config.watch.stop, err);
     if (status == STATUS_OK)
         status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)

@@ -4,7 +4,6 @@
 #include "base/minmax.h"
 #include "kmeans.h"
 #include "kmeans/canonical.h"
-#include "matrix/row_tree.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +195,7 @@ enum status transform_read(const struct transform *transform, const struct matri
                            struct error *err)
 {
     const size_t row = transform->dimension * sizeof(float);
-    struct read_job job = {transform, source, first, rows, row_tree_piece(row), to};
+    struct read_job job = {transform, source, first, rows, matrix_piece(source), to};
     const bool alone = !workers || !source->concurrent;
     if (alone)
         job.step = max_u64((workers ? PIECE_BYTES : GLANCE_BYTES) / row, 1);

@@ -1,6 +1,9 @@
 /* matrix.c: functions for the rows of any matrix. */
 #include "matrix/matrix.h"
+
 #include "base/path.h"
+#include "matrix/row_tree.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +94,11 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix)
     if (rows > matrix->rows)
         rows = matrix->rows;
     return rows ? rows : 1;
+}
+
+uint64_t matrix_piece(const struct matrix_source *matrix)
+{
+    return matrix->piece ? matrix->piece : row_tree_piece(matrix->dimension * sizeof(float));
 }
 
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,

@@ -25,6 +25,7 @@ struct matrix_source {
     /* Whether a row has no information (features/kind.h); NULL: every row has. */
     bool (*blank)(const void *context, const float *row);
     bool concurrent; /* read() may be called by several threads at once */
+    uint64_t piece;  /* rows that one of them reads at a time (matrix_piece); 0: as if copied */
     /* 64 hexadecimal digits that identify names, types and values; NULL: none. */
     enum status (*identity)(void *context, char hex[65], struct error *err);
     /* NULL: nothing to free. */
@@ -77,6 +78,9 @@ void matrix_close(struct matrix_source *matrix);
 
 /* The number of rows that fit a buffer of a few megabytes; at least 1. */
 uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
+
+/* The number of rows that one of several threads reads at a time: whole pieces of a digest. */
+uint64_t matrix_piece(const struct matrix_source *matrix);
 
 /* All values of a matrix of one column, or of one row; the caller frees them. `name` is for messages.
  * STATUS_FAILED: it has several of both. */

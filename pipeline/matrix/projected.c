@@ -250,6 +250,7 @@ enum status projected_open(struct matrix_source *out, const struct matrix_source
                                   .dimension = own.dimension,
                                   .read = projected_read,
                                   .concurrent = rows->concurrent,
+                                  .piece = matrix_piece(rows),
                                   .identity = rows->identity ? projected_identity : NULL,
                                   .close = projected_close,
                                   .context = projected};

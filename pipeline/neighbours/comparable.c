@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "base/workers.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,27 +20,54 @@ bool comparable_values(const struct matrix_source *all, const float *row,
     return (metric != METRIC_COSINE || !zero) && !matrix_is_blank(all, row);
 }
 
+struct comparing {
+    const struct matrix_source *all;
+    const struct neighbours_config *config;
+    uint64_t step;  /* rows of a part */
+    bool *compared; /* per row */
+};
+
+static enum status look_at_part(void *context, uint64_t part, struct error *err)
+{
+    const struct comparing *comparing = context;
+    const struct matrix_source *all = comparing->all;
+    const uint64_t first = part * comparing->step,
+                   count = min_u64(comparing->step, all->rows - first);
+    const size_t bytes = (size_t)count * all->dimension * sizeof(float);
+    float *rows = malloc(bytes);
+    enum status status = rows ? watch_check(&comparing->config->watch, "reading rows", err)
+                              : error_memory(err, bytes, "rows to compare");
+    if (status == STATUS_OK)
+        status = matrix_read(all, first, count, rows, err);
+    for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
+        comparing->compared[first + i] =
+            comparable_values(all, rows + (size_t)i * all->dimension, comparing->config->metric);
+    free(rows);
+    return status;
+}
+
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
                             const struct neighbours_config *config, struct error *err)
 {
-    const uint64_t step = matrix_rows_at_once(all);
-    float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
-    *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row)};
+    struct comparing comparing = {all, config, matrix_piece(all), malloc((size_t)all->rows + 1)};
+    const uint64_t parts = (all->rows + comparing.step - 1) / comparing.step;
+    const uint64_t threads = all->concurrent ? min_u64(config->threads, parts) : 1;
+    struct workers *workers = NULL;
+    *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row + 1)};
     out->list = (struct matrix_list){all, out->row};
     matrix_list_source(&out->source, &out->list, 0);
     enum status status = STATUS_OK;
-    if (!rows || !out->row)
+    if (!comparing.compared || !out->row)
         status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
-    for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
-        const uint64_t count = min_u64(step, all->rows - first);
-        status = watch_check(&config->watch, "reading rows", err);
-        if (status == STATUS_OK)
-            status = matrix_read(all, first, count, rows, err);
-        for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
-            if (comparable_values(all, rows + (size_t)i * all->dimension, config->metric))
-                out->row[out->source.rows++] = first + i;
-    }
-    free(rows);
+    if (status == STATUS_OK)
+        status = workers_open(&workers, threads > 0 ? (unsigned)threads : 1, err);
+    if (status == STATUS_OK)
+        status = workers_try(workers, look_at_part, &comparing, parts, err);
+    for (uint64_t i = 0; status == STATUS_OK && i < all->rows; i++)
+        if (comparing.compared[i])
+            out->row[out->source.rows++] = i;
+    workers_close(&workers);
+    free(comparing.compared);
     return status;
 }
 
@@ -61,6 +89,7 @@ enum status comparable_fit(struct projection *out, const struct matrix_source *a
                            const struct pca_config *config, struct error *err)
 {
     const struct neighbours_config comparing = {.metric = (enum cluster_metric)config->space,
+                                                .threads = config->threads,
                                                 .watch = {.stop = config->stop}};
     struct comparable comparable;
     enum status status = comparable_open(&comparable, all, &comparing, err);

@@ -20,7 +20,8 @@ struct comparable {
     struct matrix_list list;     /* what `source` reads by */
 };
 
-/* `all` and `out` must not move until it is closed. Close it even after a failure. */
+/* Looks at the rows with config->threads. `all` and `out` must not move until it is closed. Close it even
+ * after a failure. */
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
                             const struct neighbours_config *config, struct error *err);
 void comparable_close(struct comparable *comparable);

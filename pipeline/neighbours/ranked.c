@@ -164,6 +164,7 @@ enum status ranked_open(struct matrix_source *out, const struct matrix_source *r
                                   .dimension = projection.dimension,
                                   .read = read_ranked,
                                   .concurrent = rows->concurrent,
+                                  .piece = matrix_piece(rows),
                                   .identity = rows->identity ? identify_ranked : NULL,
                                   .close = close_ranked,
                                   .context = ranked};
