@@ -11,8 +11,9 @@ static inline size_t array_bytes(uint64_t count, size_t size)
     return (count ? 2 * (size_t)count : 1) * size;
 }
 
-/* `array`, which has `count` elements of `size` bytes, with room for one more: it has room for the power of two
- * that they fill, and moves when that is full. NULL: no memory; the array stays. */
+/* Returns `array`, which has `count` elements of `size` bytes, with room for one more. Its capacity
+ * is the next power of two, and it moves when that is full. NULL: no memory; the array is
+ * unchanged. */
 static inline void *array_with_room(void *array, uint64_t count, size_t size)
 {
     return count & (count - 1) ? array : realloc(array, array_bytes(count, size));

@@ -1,6 +1,6 @@
 /* avx2.h: functions compiled twice: for any processor, and for those with AVX2. The results are the
- * same. The body is an ALWAYS_INLINE function called by a plain one and by an AVX2_LOOPS one, which
- * may run only if cpu_has_avx2(). On architectures other than x86-64 both are plain. */
+ * same. The body is an ALWAYS_INLINE function, called by a plain function and by an AVX2_LOOPS one,
+ * which may run only if cpu_has_avx2(). On architectures other than x86-64 both are plain. */
 #ifndef CLPIPE_BASE_AVX2_H
 #define CLPIPE_BASE_AVX2_H
 

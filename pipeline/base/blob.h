@@ -15,7 +15,7 @@
 struct blob {
     int fd;                           /* -1: bytes in memory, or nothing */
     uint64_t offset, bytes;           /* the range */
-    uint64_t file_bytes;              /* size and modification time of the file as long as it */
+    uint64_t file_bytes;              /* size and modification time of the file while it */
     int64_t mtime_ns;                 /* is unchanged */
     const void *memory;               /* if fd is -1; NULL: nothing */
     void (*close)(struct blob *blob); /* releases the descriptor or the memory; NULL: borrowed */
@@ -29,12 +29,12 @@ struct blob {
 
 /* A whole file; closes the descriptor. */
 struct blob blob_of_file(int fd, uint64_t bytes, int64_t mtime_ns);
-/* The regular file at a path; *failure is set if it is none or cannot be opened. */
+/* The regular file at a path; *failure is set if it is not one or cannot be opened. */
 void blob_open_file(struct blob *blob, const char *path, struct failure *failure);
 /* A range of a file of file_bytes; borrows the descriptor. */
 struct blob blob_of_range(int fd, uint64_t offset, uint64_t bytes, uint64_t file_bytes,
                           int64_t mtime_ns);
-/* Memory from malloc(), which it frees; not NULL, also for 0 bytes. */
+/* Memory from malloc(), which it frees; not NULL, even for 0 bytes. */
 struct blob blob_of_memory(void *memory, uint64_t bytes);
 
 /* Is there something to read? */

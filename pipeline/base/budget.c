@@ -13,7 +13,7 @@ struct budget {
     pthread_cond_t changed;
     /* Under the lock: */
     uint64_t taken;
-    uint64_t next_ticket; /* of the next thread that takes */
+    uint64_t next_ticket; /* of the next thread that asks */
     uint64_t serving;     /* the ticket whose turn it is */
     bool aborted;
 };
@@ -47,7 +47,7 @@ bool budget_take(struct budget *budget, uint64_t bytes)
         if (!budget->aborted) {
             budget->taken += bytes;
             budget->serving++;
-            /* The next in line may fit as well. */
+            /* The next request may fit, too. */
             if (budget->serving != budget->next_ticket)
                 pthread_cond_broadcast(&budget->changed);
         }

@@ -30,7 +30,7 @@ static const struct {
                {SIGFPE, "SIGFPE"},
                {SIGILL, "SIGILL"}};
 
-/* A damaged length makes a library ask for any amount of memory, and touch all of it. */
+/* A damaged length can make a library ask for any amount of memory, and touch all of it. */
 #define MEMORY (UINT64_C(4) << 30)
 
 static void send_line(const char *line, void *context)
@@ -72,7 +72,7 @@ static void relay_lines(const struct child *child, int fd)
         close(fd);
 }
 
-/* The name of the crash that ended the child; NULL with an error if it was ended otherwise. */
+/* The name of the crash that ended the child; NULL, with an error, if it ended in another way. */
 static const char *name_end(int ended, struct error *err)
 {
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes && WIFSIGNALED(ended); i++)

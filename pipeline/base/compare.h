@@ -1,4 +1,4 @@
-/* compare.h: orders of numbers for qsort, ascending. NaN is equal to all. */
+/* compare.h: comparisons of numbers for qsort, ascending. NaN compares equal to everything. */
 #ifndef CLPIPE_BASE_COMPARE_H
 #define CLPIPE_BASE_COMPARE_H
 

@@ -1,7 +1,7 @@
-/* cpus.c: the CPUs and the memory of this process.
+/* cpus.c: the CPUs and the memory that this process may use.
  *
  * The affinity mask does not show a container's limit, which is a quota of CPU time per period, set
- * on the process's cgroup or on any cgroup above it, and likewise a limit of memory.
+ * on the process's cgroup or on any cgroup above it; a limit on memory is set in the same way.
  * /proc/self/mountinfo shows where the cgroups are mounted, and which of their directories are
  * visible. */
 #include "base/cpus.h"
@@ -76,7 +76,7 @@ static uint64_t quota_of(const char *root, const char *directory, bool v2)
         if (!parse_u64(&quota, line, 1, UINT64_MAX) || !parse_u64(&period, rest, 1, UINT64_MAX))
             return 0;
     } else {
-        /* -1 means no quota, and is no number to parse_u64() */
+        /* -1 means no quota; parse_u64() rejects it */
         if (!read_line(line, sizeof line, root, directory, "cpu.cfs_quota_us") ||
             !parse_u64(&quota, line, 1, UINT64_MAX))
             return 0;
@@ -88,7 +88,7 @@ static uint64_t quota_of(const char *root, const char *directory, bool v2)
     return cpus < MOST_CPUS ? cpus : MOST_CPUS;
 }
 
-/* "max" and v1's -1 mean no limit, and are no numbers to parse_u64(). */
+/* "max" and v1's -1 mean no limit; parse_u64() rejects them. */
 static uint64_t memory_of(const char *root, const char *directory, bool v2)
 {
     char line[128];

@@ -16,7 +16,7 @@ unsigned cpus_cgroup_quota(const char *root);
 /* The machine's memory in bytes, bounded by memory_cgroup_limit(""); 0: unknown. */
 uint64_t memory_available(void);
 
-/* The smallest limit of memory of this process's cgroups and their parents, in bytes; 0 if there is
+/* The smallest memory limit of this process's cgroups and their parents, in bytes; 0 if there is
  * none. */
 uint64_t memory_cgroup_limit(const char *root);
 

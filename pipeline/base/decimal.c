@@ -1,12 +1,12 @@
-/* decimal.c: float32 to decimal by double arithmetic.
+/* decimal.c: float32 to decimal in double arithmetic.
  *
  * A float32 is scaled by a power of ten to an integer of 6, 7, 8 or 9 digits: one multiplication or
  * division of doubles, which is off by at most 2^-53 of the value, as powers of ten up to 10^22 are
- * doubles. The number of digits is enough once the integer, scaled back, rounds to the value, with a
- * margin of 2^-50 to either side. Nine are always enough: decimals of nine digits are at most 10^-8 of
- * the value apart, floats at least 2^-24. Six are tried first because decimals of up to six digits
- * are unique (FLT_DIG); their trailing zeros are dropped. Values beyond the exact powers of ten go
- * through snprintf(). */
+ * doubles. The number of digits is enough once the integer, scaled back, rounds to the value, with
+ * a margin of 2^-50 to either side. Nine are always enough: decimals of nine digits are at most
+ * 10^-8 of the value apart, floats at least 2^-24 of it. Six are tried first because decimals of up
+ * to six digits are unique (FLT_DIG); their trailing zeros are dropped. Values beyond the exact
+ * powers of ten go through snprintf(). */
 #include "base/decimal.h"
 #include "base/text.h"
 #include <math.h>

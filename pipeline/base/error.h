@@ -2,7 +2,7 @@
  *
  * A function that can fail returns `enum status` and takes a `struct error *` as its last
  * parameter, which it fills if (and only if) it does not return STATUS_OK. An error is filled once,
- * where it happens, and passed up unchanged; a caller may add a subject that the callee did not
+ * where it happens, and passed up unchanged; a caller may add a subject that the callee does not
  * know. Programmer errors are asserts. For errors of one item (a bad JPEG) see failure.h.
  */
 #ifndef CLPIPE_BASE_ERROR_H
@@ -38,7 +38,7 @@ enum remedy {
     REMEDY_REPLACE,        /* replace the existing result, or give the new one another name */
     REMEDY_REPLACE_OUTPUT, /* replace the result file, or write to another */
     REMEDY_REPLACE_FILE,   /* start the file over, or write to another */
-    REMEDY_SAME_OPTIONS,   /* go on with the options of the file, or the same */
+    REMEDY_SAME_OPTIONS,   /* continue with the options of the file, or the same */
     REMEDY_FEWER_SAMPLES,  /* smaller mini-batches, or fewer of them */
     REMEDY_OTHER_METRIC,   /* another metric */
 
@@ -56,11 +56,11 @@ enum remedy {
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_NO_REPORT,         /* leave the report out */
     REMEDY_ADD_CODES,         /* make the codes */
-    REMEDY_ALLOW_REMOVAL,     /* remove so many images */
+    REMEDY_ALLOW_REMOVAL,     /* remove that many images */
     REMEDY_GIVE_CLASSES,      /* name a table of classes */
     REMEDY_RETRAIN,           /* learn new codebooks */
     REMEDY_RETRAIN_GIVEN,     /* take another codebook */
-    REMEDY_ALONE,             /* let each process work by itself */
+    REMEDY_ALONE,             /* let each process work on its own */
     REMEDY_COUNT
 };
 

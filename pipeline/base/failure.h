@@ -10,10 +10,11 @@
 enum reason {
     REASON_NONE = 0,        /* an image */
     REASON_UNREADABLE,      /* open, stat or read failed: see errno */
-    REASON_VANISHED,        /* existed during the walk, but no longer */
+    REASON_VANISHED,        /* existed during the walk, but no longer does */
     REASON_CHANGED,         /* changed while it was read */
     REASON_EMPTY,           /* no bytes */
-    REASON_UNKNOWN_FORMAT,  /* the name is that of an image, the content's format is unknown */
+    REASON_UNKNOWN_FORMAT,  /* the name is that of an image, but the format of the content is
+                             * unknown */
     REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
     REASON_CORRUPT,         /* the data contradicts itself */
     REASON_TRUNCATED,       /* the data ends early */
@@ -29,7 +30,7 @@ enum reason {
 struct failure {
     enum reason reason;
     int error_number;  /* errno, or 0 */
-    char message[200]; /* one line: the codec's message or ours */
+    char message[200]; /* one line: the codec's message or clpipe's */
 };
 
 /* Fills *failure with a formatted message (control characters and bytes that are not UTF-8 become

@@ -21,7 +21,7 @@ struct file_system_trust {
     bool known, trusted;
     dev_t device;
 };
-/* Whether the inode number of a file identifies it; `st` is from stat() of `path`, which is
+/* Whether the inode number of a file identifies it; `st` comes from stat() of `path`, which is
  * relative to `directory`. False if it cannot be opened. One thread per `trust`. */
 bool file_system_trusted(struct file_system_trust *trust, const struct stat *st, int directory,
                          const char *path);

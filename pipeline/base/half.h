@@ -19,7 +19,7 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
-/* Rounds a float to the nearest half, ties to even; infinity from 65520 on. Branch-free, too. */
+/* Rounds a float to the nearest half, ties to even; values from 65520 on become infinity. Branch-free, too. */
 static inline uint16_t half_of_float(float value)
 {
     uint32_t bits, small;

@@ -89,7 +89,7 @@ static uint64_t murmur3_mix(uint64_t k)
 
 void murmur3_final(const struct murmur3 *state, uint64_t digest[2])
 {
-    /* A missing half of the last block is zeros, which the mixing leaves zeros. */
+    /* A missing half of the last block counts as zeros, which mixing does not change. */
     uint8_t tail[16] = {0};
     memcpy(tail, state->tail, state->length % 16);
     uint64_t h1 = state->h1 ^ murmur3_k1(load_le64(tail));

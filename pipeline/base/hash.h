@@ -1,7 +1,7 @@
 /* hash.h: three digests and their uses.
  *
  * murmur3: MurmurHash3_x64_128 (Austin Appleby, public domain, 2011), seed 0, streaming: the
- * content digest of image files. It finds duplicates and changes and does not resist attacks.
+ * content digest of image files. It detects duplicates and changes, but does not resist attacks.
  * sha256 (FIPS 180-4, computed by libcrypto): identities, checksums and cache keys. crc32c
  * (Castagnoli; RFC 3720 B.4): records in logs.
  *
@@ -44,7 +44,7 @@ void sha256_update(struct sha256 *state, const void *data, size_t size);
 void sha256_final(struct sha256 *state, uint8_t digest[32]);
 /* Digests one message. */
 void sha256_of(uint8_t digest[32], const void *data, size_t size);
-/* 64 lower-case hexadecimal digits and a NUL. */
+/* Writes 64 lower-case hexadecimal digits and a NUL. */
 void sha256_hex(char hex[65], const uint8_t digest[32]);
 
 /* CRC-32C of data, continuing from `crc` (0 to start). */

@@ -1,4 +1,4 @@
-/* held.c: a list of blocks, each after a header of the strictest alignment. */
+/* held.c: a list of blocks, each preceded by a header with the strictest alignment. */
 #include "base/held.h"
 #include <stdlib.h>
 

@@ -22,7 +22,7 @@ struct held {
 
 /* `count` zeroed elements of `size` bytes; NULL if memory runs out, which held_check reports. */
 void *held_array(struct held *held, uint64_t count, size_t size);
-/* STATUS_FAILED if an array could not be allocated; `what` they are for. */
+/* STATUS_FAILED if an array could not be allocated; `what` names the arrays. */
 enum status held_check(const struct held *held, const char *what, struct error *err);
 /* Frees all of them, and forgets them. */
 void held_free(struct held *held);

@@ -3,8 +3,8 @@
  * null. The writer adds commas and indentation. json_finish reports a failed allocation.
  *
  * jansson only parses (result/parameters.h): it cannot write a document in pieces, raw values, or
- * numbers with no more digits than necessary. It has functions of the same names, which these would
- * interpose if they were not hidden. */
+ * numbers with no more digits than necessary. Some of its functions have the same names as these,
+ * which would interpose them if they were not hidden. */
 #ifndef CLPIPE_BASE_JSON_H
 #define CLPIPE_BASE_JSON_H
 
@@ -38,7 +38,7 @@ void json_null(struct json *json, const char *key);
 void json_raw(struct json *json, const char *key, const char *value);
 /* The finished text (owned by the writer, no trailing newline), or NULL if memory ran out. */
 const char *json_finish(struct json *json);
-/* The same, but the caller owns and frees it; the writer is empty afterwards. */
+/* The same, but the caller owns and frees the text; the writer is empty afterwards. */
 char *json_take(struct json *json);
 void json_clear(struct json *json);
 

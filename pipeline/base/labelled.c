@@ -1,4 +1,4 @@
-/* labelled.c: one pass over the rows each. */
+/* labelled.c: each function makes one pass over the rows. */
 #include "base/labelled.h"
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* sizes[k]: rows per cluster. nearest[k x n]: the n rows nearest to each centroid, nearest first,
- * ties by row number; -1 if there are fewer. labels and distances: one per row; of k clusters from
- * `first` on, other labels are ignored. */
+ * ties by row number; -1 if there are fewer. labels and distances: one per row; only labels of the
+ * k clusters from `first` on count. */
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
                     const float *distances, uint64_t rows, uint32_t first, uint32_t k);
 

@@ -60,7 +60,7 @@ enum log_level log_get_level(void)
     return (enum log_level)atomic_load(&log_level);
 }
 
-/* An error of this write cannot be reported anywhere. */
+/* There is nowhere to report an error of this write. */
 static void write_stderr(const char *text, size_t length)
 {
     while (length > 0) {
@@ -110,7 +110,7 @@ void log_message(enum log_level level, const char *format, ...)
     if (wanted < 0)
         return;
     if ((size_t)wanted >= sizeof on_stack) {
-        /* Build logs are long; without memory only their beginning is shown. */
+        /* Build logs are long; if there is no memory, only their beginning is shown. */
         char *whole = malloc((size_t)wanted + 1);
         if (whole) {
             va_start(arguments, format);

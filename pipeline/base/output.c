@@ -26,14 +26,14 @@
 
 /* The limit of the kernel. */
 #define MOST_LINKS 40
-/* Temporary names with our process number that may be taken. */
+/* How many temporary names with this process's number may be taken already. */
 #define MOST_NAMES 100
 
 struct output {
     char *final;     /* after links */
     char *temporary; /* final with a suffix; the same directory. NULL: a claim */
     int directory, file;
-    bool exists;       /* the temporary file, which is ours to remove */
+    bool exists;       /* the temporary file, which this process removes */
     struct stat began; /* the file under the final name; zeros: none */
     /* Of a claim. */
     enum status (*check)(const void *context, struct error *err);
@@ -97,7 +97,7 @@ enum status output_resolve(char **resolved, const char *path, struct error *err)
     char *at = strdup(path);
     for (int links = 0; at; links++) {
         char target[PATH_MAX];
-        /* A trailing slash names a directory, also at the end of a link. */
+        /* A trailing slash names a directory, even at the end of a link. */
         size_t prefix = directory_length(at);
         ssize_t n = at[prefix] ? readlink(at, target, sizeof target - 1) : -1;
         if (n < 0) {
@@ -294,8 +294,8 @@ static enum status create_temporary(struct output *output, const char *path, str
     for (int i = 0; i < MOST_NAMES; i++) {
         snprintf(output->temporary, size, "%s" OUTPUT_TEMPORARY "%ld", output->final,
                  (long)getpid());
-        /* A process of another machine or container that writes to the same directory may have our
-         * number, or have been killed there: leave its file alone. */
+        /* A process of another machine or container that writes, or was killed writing, to the same
+         * directory may have this process's number: its file stays. */
         if (i > 0)
             snprintf(output->temporary + strlen(output->temporary), 12, "-%d", i + 1);
         output->file = openat(output->directory, output->temporary + prefix,
@@ -307,7 +307,8 @@ static enum status create_temporary(struct output *output, const char *path, str
             output->exists = true;
             return STATUS_OK;
         }
-        /* Between creation and lock another process may have taken it for abandoned. */
+        /* Between its creation and its lock, another process may have considered the file
+         * abandoned. */
         if (output->file >= 0) {
             close(output->file);
             output->file = -1;
@@ -382,7 +383,7 @@ bool output_sync(int descriptor)
     return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF;
 }
 
-/* ctime changes also with the permissions, the owner and the number of links. */
+/* ctime also changes with the permissions, the owner and the number of links. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -414,7 +415,7 @@ static enum status check_claims(const struct output *output, const struct stat *
                    "the command again");
 }
 
-/* Without `replace`, fails if the name exists, if the file system supports that. */
+/* Without `replace`, fails if the name exists, provided that the file system supports this. */
 static enum status rename_to_final(const struct output *output, bool replace, struct error *err)
 {
     const size_t prefix = directory_length(output->final);
@@ -487,7 +488,7 @@ enum status output_claim(struct output **out, const char *path,
         output_close(out);
         return status;
     }
-    /* output_open will report why it cannot be written. */
+    /* output_open will report why the file cannot be written. */
     check_final(claim, &claim->began, path, NULL);
     pthread_mutex_lock(&claims_lock);
     claim->next = claims;

@@ -6,8 +6,9 @@
  * directory under the final name is refused; a symbolic link is kept, and its target is written. A
  * file that is replaced keeps its permissions.
  *
- * Just before the rename, the file under the final name must still be the one there when the work
- * began, unchanged (device, inode, size and times; not permissions, owner and links), or none. */
+ * Just before the rename, the file under the final name must still be the one that was there when
+ * the work began, unchanged (device, inode, size and times; not permissions, owner and links), or
+ * there must still be none. */
 #ifndef CLPIPE_BASE_OUTPUT_H
 #define CLPIPE_BASE_OUTPUT_H
 
@@ -31,7 +32,8 @@ enum status output_open(struct output **out, const char *path, struct error *err
 const char *output_temporary(const struct output *output);
 /* Its descriptor, open for reading and writing; owned by the output. */
 int output_descriptor(const struct output *output);
-/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name has another file. */
+/* fsync, rename, fsync of the directory. STATUS_FAILED, too, if the final name now has another
+ * file. */
 enum status output_commit(struct output *output, struct error *err);
 /* Removes an uncommitted temporary file; ends a claim. Accepts NULL and a pointer to NULL. */
 void output_close(struct output **output);
@@ -43,7 +45,7 @@ enum status output_claim(struct output **out, const char *path,
                          enum status (*check)(const void *context, struct error *err),
                          const void *context, struct error *err);
 
-/* STATUS_FAILED if the name exists, or that cannot be determined. */
+/* STATUS_FAILED if the name exists, or if that cannot be determined. */
 enum status output_check_free(const char *path, struct error *err);
 
 /* fsync() of a file or directory; also true if the file system cannot sync it. */
@@ -62,12 +64,14 @@ enum status write_all(int fd, const void *data, size_t size, const char *path, s
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
 /* Reads the rest of a file or stream, followed by a NUL that *size does not count. The caller frees
- * *data, also after an error. */
+ * *data, even after an error. */
 enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err);
-/* Whether the name in the directory, or the path (AT_FDCWD), is that of the open file; not through a link. */
+/* Whether the name in the directory, or the path (AT_FDCWD), is that of the open file; links are
+ * not followed. */
 bool output_still_named(int directory, const char *name, int fd);
-/* A small file of an open directory, where it must not be a link, or by its path (AT_FDCWD), in the same way; NULL:
- * it is missing, empty, no file, or cannot be read. The caller frees it. */
+/* Reads a small file in an open directory, where it must not be a link, or at a path (AT_FDCWD),
+ * followed by a NUL; NULL: it is missing, empty, not a file, or cannot be read. The caller frees
+ * it. */
 char *read_small(size_t *size, int directory, const char *name);
 /* Calls pread() until `size` bytes are read; *got is less only at the end of the file. */
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,

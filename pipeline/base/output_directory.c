@@ -17,15 +17,15 @@
 /* Descriptors that the removal of a tree may use. */
 #define REMOVAL_DESCRIPTORS 16
 
-/* How often a directory is made that others remove. */
+/* How often a directory is made again after others have removed it. */
 #define TRIES 100
 
 struct output_directory {
-    char *final;     /* after links, without slashes at its end */
+    char *final;     /* links followed, without trailing slashes */
     char *temporary; /* final with a suffix */
     output_names names;
     int lock;    /* descriptor of the temporary directory, locked; -1: not created */
-    bool exists; /* the temporary directory, which is ours to remove */
+    bool exists; /* the temporary directory, which this process removes */
 };
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
@@ -39,7 +39,7 @@ static enum status trouble(struct error *err, int errno_value, const char *call,
     case EPERM:
     case EROFS:
         return error_errno(err, STATUS_FAILED, errno_value, call,
-                           "cannot write %s; name a directory in a place that you may write to",
+                           "cannot write %s; name a directory where you have permission to write",
                            shown);
     case ENOSPC:
     case EDQUOT:
@@ -58,7 +58,7 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     (void)st;
     (void)kind;
     (void)at;
-    remove(path); /* the directory's removal shows whether it worked */
+    remove(path); /* whether it worked shows when the directory is removed */
     return 0;
 }
 
@@ -89,7 +89,7 @@ void output_directory_remove_abandoned(const char *final)
     free(parent);
 }
 
-/* --- what is there already --------------------------------------------------------------------- */
+/* --- the existing one ----------------------------------------------------------------------- */
 
 static bool is_one_of(const char *name, output_names names)
 {
@@ -99,7 +99,8 @@ static bool is_one_of(const char *name, output_names names)
     return false;
 }
 
-/* The final name is free, empty or one of ours; *exists: it exists. */
+/* Checks that the final name is free, or an empty directory or one of clpipe's; *exists: it
+ * exists. */
 static enum status check_final(const char *final, output_names names, bool *exists,
                                struct error *err)
 {
@@ -125,7 +126,7 @@ static enum status check_final(const char *final, output_names names, bool *exis
         else if (!is_one_of(entry->d_name, names))
             path_for_message(other, sizeof other, entry->d_name);
         else if (!other[0])
-            other[0] = '\1'; /* ours, if it is marked */
+            other[0] = '\1'; /* clpipe's, if it is marked */
     }
     closedir(stream);
     if (other[0] && other[0] != '\1')
@@ -174,7 +175,7 @@ enum status output_directory_check(const char *path, output_names names, struct 
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
-/* Until it has its lock, another process may take the directory for an abandoned one, and remove it: then it
+/* Until the directory is locked, another process may consider it abandoned and remove it: then it
  * is made again. */
 static enum status make_temporary(struct output_directory *directory, const char *path,
                                   struct error *err)
@@ -262,7 +263,8 @@ static int replace(const struct output_directory *directory)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    /* The file system cannot exchange names: for a moment neither exists. */
+    /* The file system cannot exchange names: for a moment there is no directory under the final
+     * name. */
     char *aside = NULL;
     if (asprintf(&aside, "%s-0", directory->temporary) < 0) {
         errno = ENOMEM;

@@ -12,7 +12,7 @@
 bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
 
 /* A size in bytes: a decimal number with an optional suffix K, M, G or T (powers of 1024; k, KiB,
- * KB and similar are synonyms), with which it may have a fraction; rounded down. */
+ * KB and similar are synonyms), with which the number may have a fraction; rounded down. */
 bool parse_size(uint64_t *out, const char *text);
 
 /* Seconds: a decimal number, optionally with a suffix s, m, h or d, HH:MM:SS or
@@ -22,7 +22,7 @@ bool parse_seconds(double *out, const char *text);
 /* A finite non-negative decimal floating-point number. */
 bool parse_double(double *out, const char *text);
 
-/* A count, or a percentage. */
+/* A number, or a percentage of one. */
 struct share {
     double number;
     bool per_cent;

@@ -18,7 +18,7 @@
  * and permissions as it would in one call; O_PATH needs no further permission. */
 static int descend(int directory, const char *path, char rest[PATH_MAX])
 {
-    /* Several slashes at the end mean the same as one. */
+    /* Several trailing slashes mean the same as one. */
     size_t length = strlen(path), trimmed = length;
     while (trimmed > 1 && path[trimmed - 1] == '/' && path[trimmed - 2] == '/')
         trimmed--;
@@ -127,7 +127,7 @@ static size_t escape(char *out, const char *bytes, size_t n)
     return 4 * n;
 }
 
-/* Length of the character that `bytes` begin with and that stands for itself; 0: it is escaped. */
+/* Length of the first character of `bytes` if it stands for itself; 0: it is escaped. */
 static size_t plain(const char *bytes, size_t length)
 {
     return length > 1 && bytes[0] == '\\' && bytes[1] == 'x' ? 0 : utf8_sequence(bytes, length);
@@ -202,7 +202,8 @@ char *path_working_directory(void)
     return text;
 }
 
-/* Writes the first character of bytes, or its escape, to unit; returns how many bytes it was. */
+/* Writes the first character of bytes, or its escape, to unit; returns how many bytes the character
+ * had. */
 static size_t take_unit(char unit[16], size_t *written, const char *bytes, size_t length)
 {
     size_t n = utf8_sequence(bytes, length);

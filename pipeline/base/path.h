@@ -22,7 +22,7 @@ bool utf8_valid(const char *bytes, size_t length);
  * size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
-/* That text in allocated memory. NULL: out of memory. */
+/* The same text in allocated memory. NULL: out of memory. */
 char *path_utf8(const char *bytes, size_t length);
 
 /* The length that path_to_utf8 would return. */
@@ -31,8 +31,8 @@ size_t path_text_length(const char *bytes, size_t length);
 /* The inverse of path_to_utf8, in place. */
 void path_from_utf8(char *text);
 
-/* The working directory without symbolic links, as from path_to_utf8; "": it has no name. Free it;
- * NULL: out of memory. */
+/* The working directory without symbolic links, as from path_to_utf8; "": it has no name. The
+ * caller frees it; NULL: out of memory. */
 char *path_working_directory(void);
 
 /* For messages: UTF-8 with \xHH for all other bytes and for hidden characters (text.h), the middle

@@ -1,8 +1,8 @@
 /* process.c: repairs inherited state, and reports crashes.
  *
  * PoCL aborts the process if it cannot start a thread or a linker, and LLVM if memory runs out.
- * Both install signal handlers when the first device is opened, so ours are installed again after
- * that. */
+ * Both install signal handlers when the first device is opened, so clpipe's are installed again
+ * after that. */
 #include "base/process.h"
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #define STACK_BYTES      (8ul << 20)
-#define DESCRIPTORS_MOST 65536 /* some libraries close all possible descriptors one by one */
+#define DESCRIPTORS_MOST 65536 /* some libraries close every possible descriptor one by one */
 #define SYSTEM_PATH      "/usr/local/bin:/usr/bin:/bin"
 #define EXIT_FAILED      3
 
@@ -46,7 +46,7 @@ static pid_t owner;
 static void repair_descriptors(void)
 {
     struct rlimit files;
-    /* A file that we open must not become a standard stream. */
+    /* A file opened later must not become a standard stream. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)

@@ -29,7 +29,7 @@
 #define OUR_ARCH 0 /* no filter */
 #endif
 
-/* A socket, a file, memory figures, and the standard three. */
+/* A socket, a file, memory statistics, and the three standard ones. */
 #define MOST_FDS 32
 
 /* --- the filter ------------------------------------------------------------------------------ */
@@ -179,7 +179,7 @@ void sandbox_enter(struct sandbox *sandbox)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (SANITIZED)
         return;
-    /* Prevents debuggers, and core dumps to a pipe, which RLIMIT_CORE allows. */
+    /* Keeps out debuggers, and prevents core dumps to a pipe, which RLIMIT_CORE does not. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (OUR_ARCH)
         filter_calls();

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "@LIST", "-" and a stream, whose rows have the order and the paths that it gives. */
+/* "@LIST", "-" and a stream, which determine the order and the paths of their rows. */
 bool source_is_list(const char *source);
 
 /* "tar:-": a tar archive on standard input. */
@@ -22,16 +22,16 @@ bool archive_promised(const char *path, size_t length);
  * extension; 0: none. */
 size_t archive_prefix(const char *path);
 
-/* Whether a source's rows are sorted by the bytes of their paths alone. Not if it is a list or an
- * archive, or if `archives` in it are opened. */
+/* Whether a source's rows are sorted by the bytes of their paths alone. False for a list or an
+ * archive, and if `archives` in it are opened. */
 bool source_is_sorted(const char *source, bool archives);
 
 /* Whether path `b` may follow path `a` in a source that is not a list. */
 bool source_row_follows(const char *a, const char *b);
 
 /* The absolute path of a source, in raw bytes; "@LIST" keeps its "@", and "-" is unchanged. Both
- * arguments are texts as stored in files (place_text, path_working_directory). Free it; NULL: out
- * of memory. */
+ * arguments are texts as stored in files (place_text, path_working_directory). The caller frees it;
+ * NULL: out of memory. */
 char *source_path(const char *source, const char *directory);
 
 #endif

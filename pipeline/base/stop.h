@@ -1,6 +1,6 @@
 /* stop.h: the request that a run end early. One per run, passed to every stage; setting it is
  * async-signal-safe. Stages check it between items and at least every 100 ms while they wait. Items
- * in progress are finished unless that takes too long. */
+ * in progress are finished, unless that takes too long. */
 #ifndef CLPIPE_BASE_STOP_H
 #define CLPIPE_BASE_STOP_H
 

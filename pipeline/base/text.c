@@ -95,7 +95,7 @@ void text_format(char *buffer, size_t size, const char *format, va_list argument
         return;
     }
     if ((size_t)wanted >= size && size > 4) {
-        /* Back to the start of the character that the dots would cut. */
+        /* Goes back to the start of the character that the dots would cut. */
         size_t end = size - 4;
         while (end > 0 && ((unsigned char)buffer[end] & 0xc0) == 0x80)
             end--;

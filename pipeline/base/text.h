@@ -18,7 +18,7 @@ size_t utf8_sequence(const char *bytes, size_t length);
  * ones), line and paragraph separators. */
 bool utf8_is_hidden(const char *sequence, size_t length);
 
-/* Replaces hidden characters and bytes that are not UTF-8 by '?', in place. keep_layout: keeps
+/* Replaces hidden characters and bytes that are not UTF-8 with '?', in place. keep_layout: keeps
  * newlines and tabs. Returns the new length, at most the old one. */
 size_t text_clean(char *text, bool keep_layout);
 
@@ -29,7 +29,8 @@ void text_format(char *buffer, size_t size, const char *format, va_list argument
 /* Adds a name, after ", " unless it is the first; truncates what does not fit. */
 void text_add_name(char *names, size_t size, const char *name);
 
-/* Size of a text column before it is written: bytes of the longest text, and of all. */
+/* The size of a text column, counted before it is written: bytes of the longest text, and of all
+ * texts. */
 struct text_size {
     uint64_t width, bytes;
 };

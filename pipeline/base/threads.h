@@ -5,7 +5,7 @@
 #define THREADS_MOST 256
 
 /* Calls run(context) in `wanted` threads, at most THREADS_MOST, including the caller's, and returns
- * after all have. If threads cannot be started it uses fewer, at least the caller's. */
+ * after all have. If threads cannot be started, it uses fewer, at least the caller's. */
 void threads_run(void *(*run)(void *context), void *context, unsigned wanted);
 
 #endif

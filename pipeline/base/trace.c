@@ -1,8 +1,8 @@
 /* trace.c: spans as Chrome trace events, streamed into one JSON file.
  *
- * Viewers draw complete events ("ph":"X") that overlap on one track wrongly, and device queues
- * produce such overlaps, so every track has lanes: a span goes to the first lane that is free at
- * its start. Lanes after the first appear when needed, as "NAME (2)". */
+ * Viewers draw complete events ("ph":"X") incorrectly if they overlap on one track, as those of
+ * device queues do, so every track has lanes: a span goes to the first lane that is free at its
+ * start. Lanes after the first appear when needed, as "NAME (2)". */
 #include "base/trace.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -27,10 +27,11 @@ struct trace {
     struct output *output;
     pthread_mutex_t lock;
     /* Under the lock: */
-    struct json json; /* the text since the last flush; its depth and commas are the whole file's */
+    struct json json; /* the text since the last flush; its depth and commas are those of the
+                       * whole file */
     struct track *tracks;
     unsigned track_count, process_count, thread_count;
-    struct error failure; /* the first one; nothing is written after it */
+    struct error failure; /* the first error; nothing is written after it */
 };
 
 /* Writes the text so far to the file. */
@@ -150,7 +151,7 @@ unsigned trace_track(struct trace *trace, const char *group, const char *name)
     return track;
 }
 
-/* The lane that is free at `start`; if all are busy, the one that is free first. */
+/* The lane that is free at `start`; if all are busy, the one that becomes free first. */
 static unsigned choose_lane(struct trace *trace, struct track *track, int64_t start)
 {
     unsigned best = 0;

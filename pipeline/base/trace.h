@@ -2,7 +2,7 @@
  *
  * All functions accept a NULL trace and then do nothing; any thread may call them. Only spans of a
  * device queue may overlap in time on one track: they are shown on "NAME (2)" and so on. The file
- * appears complete at the end, or after a write error not at all. */
+ * appears at the end, complete, or not at all after a write error. */
 #ifndef CLPIPE_BASE_TRACE_H
 #define CLPIPE_BASE_TRACE_H
 
@@ -11,7 +11,7 @@
 
 struct trace;
 
-/* STATUS_FAILED: the file cannot be written there, or out of memory; *out is NULL then. */
+/* STATUS_FAILED: the file cannot be written, or out of memory; *out is then NULL. */
 enum status trace_open(struct trace **out, const char *path, struct error *err);
 /* A track for `group` ("host", "NVIDIA H200") and `name` ("decode 3", "upload"); returns its
  * number, 0 for a NULL trace. The same names give the same track. */

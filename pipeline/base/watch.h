@@ -1,4 +1,4 @@
-/* watch.h: whom a long job tells how far it is, and asks whether it shall go on. */
+/* watch.h: how a long job reports its progress, and learns that it should stop. */
 #ifndef CLPIPE_BASE_WATCH_H
 #define CLPIPE_BASE_WATCH_H
 
@@ -6,7 +6,7 @@
 
 struct watch {
     struct stop *stop; /* may be NULL */
-    /* May be NULL. Called by one thread at a time, by the calling one unless a job says otherwise;
+    /* May be NULL. Called by one thread at a time: the calling one, unless a job says otherwise;
      * `phase` is static. */
     void (*show)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *context;

@@ -1,4 +1,4 @@
-/* workers.c: fork and join over a fixed team. An atomic counter deals out the parts, so a slow
+/* workers.c: fork and join with a fixed team. An atomic counter deals out the parts, so a slow
  * thread takes fewer. */
 #include "base/workers.h"
 #include <pthread.h>
@@ -20,7 +20,7 @@ struct workers {
     void *context;
     uint64_t parts;
     _Atomic uint64_t next;
-    _Atomic unsigned numbered; /* helpers that have their number */
+    _Atomic unsigned numbered; /* helpers that have taken their number */
 };
 
 static _Thread_local unsigned number; /* of the thread in its team; 0: the caller */
@@ -123,7 +123,7 @@ void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i
 struct attempt {
     enum status (*part)(void *context, uint64_t i, struct error *err);
     void *context;
-    _Atomic uint64_t failed; /* the lowest part that has; UINT64_MAX: none */
+    _Atomic uint64_t failed; /* the lowest part that has failed; UINT64_MAX: none */
     pthread_mutex_t lock;    /* guards `error`, and changes of `failed` */
     struct error error;
 };

@@ -11,7 +11,8 @@ struct workers;
 enum status workers_open(struct workers **out, unsigned threads, struct error *err);
 unsigned workers_count(const struct workers *workers);
 
-/* In a part: the number of its thread, below workers_count, for what each thread has of its own. */
+/* Within a part: the number of its thread, below workers_count, for data that each thread has of
+ * its own. */
 unsigned workers_number(void);
 
 /* Calls part(context, i) for i in [0, parts), in any order and on any of the threads, and returns
@@ -19,8 +20,8 @@ unsigned workers_number(void);
 void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i), void *context,
                  uint64_t parts);
 
-/* The same for parts that can fail: returns the error of the lowest part that does; parts above it may
- * be left out. workers NULL: by the caller alone. */
+/* The same for parts that can fail: returns the error of the lowest part that fails; parts above it
+ * may be skipped. workers NULL: only the caller works. */
 enum status workers_try(struct workers *workers,
                         enum status (*part)(void *context, uint64_t i, struct error *err),
                         void *context, uint64_t parts, struct error *err);

@@ -1,5 +1,5 @@
-/* call.h: the state of one call of the program, besides its options. Owned by main.c; commands reach it
- * through options->call. */
+/* call.h: the state of one call of the program, apart from its options. Owned by main.c; commands
+ * reach it through options->call. */
 #ifndef CLPIPE_CLI_CALL_H
 #define CLPIPE_CLI_CALL_H
 
@@ -24,14 +24,14 @@ struct call {
     struct progress progress;
     struct json json;           /* the report: a command writes one value even without --json */
     bool tells_errors;          /* the report also describes failures */
-    bool summarised, wall_told; /* a summary was printed; with the total time */
+    bool summarised, wall_told; /* a summary with the total time was printed */
 };
 
-/* For long-running commands: they can be stopped, stop by themselves after `seconds` (signals_install), and
- * show progress. Call it before other threads start. */
+/* For long-running commands: makes them stop on request, and by themselves after `seconds`
+ * (signals_install), and show progress. Call it before other threads start. */
 void call_start(const struct options *options, double seconds);
 
-/* Its requests to stop, and its progress. */
+/* Its stop requests and its progress. */
 struct watch options_watch(const struct options *options);
 
 #endif

@@ -60,7 +60,8 @@ enum status options_check_method(const struct options *options,
                : STATUS_OK;
 }
 
-/* Reads the number at `*at`, at least 1, which a character of `ends` must follow; moves *at past that. */
+/* Reads the number at `*at`, at least 1, which must be followed by a character of `ends`; moves *at
+ * past that character. */
 static bool take_number(uint32_t *out, const char **at, const char *ends)
 {
     char digits[12] = "";
@@ -92,8 +93,8 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
             !take_number(&out->split, &split, "") || out->k[1] < 2 || out->split < 2 ||
             (uint64_t)out->k[1] * out->split > INT32_MAX)
             return misuse(err, options->command,
-                          "--split %s: clusters, and into how many each is divided, are expected, "
-                          "like 100x100",
+                          "--split %s: expected a number of clusters, and into how many each is "
+                          "divided, like 100x100",
                           given->split);
         out->count = 2;
         out->k[0] = out->k[1] * out->split;
@@ -110,7 +111,7 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
                           CLUSTER_LEVELS);
         if (!take_number(&out->k[out->count++], &at, ",") || (at[-1] == ',' && !*at))
             return misuse(err, options->command,
-                          "--levels %s: numbers of clusters are expected, like 1000,100", text);
+                          "--levels %s: expected numbers of clusters, like 1000,100", text);
         if (out->count > 1 && out->k[out->count - 1] >= out->k[out->count - 2])
             return misuse(err, options->command,
                           "--levels %s: each level must have fewer clusters than the one before",
@@ -126,8 +127,7 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' ||
         !take_number(&out->rounds, &at, ""))
         return misuse(err, options->command,
-                      "--resample %s: rows of each cluster and rounds are expected, like 20:10",
-                      text);
+                      "--resample %s: expected rows of each cluster and rounds, like 20:10", text);
     return STATUS_OK;
 }
 

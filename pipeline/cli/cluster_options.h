@@ -29,7 +29,7 @@ struct clustering_given {
 #define NAME_ROW                                                                                   \
     TEXT("name", clustering.name, "NAME", "store the result as /clusters/NAME", .initial = "kmeans")
 #define PLOT_ROW                                                                                   \
-    OUTPUT("plot", clustering.plot, "FILE.svg", "plot the quality measures of each k of A:B")
+    OUTPUT("plot", clustering.plot, "FILE.svg", "plot the quality measures of each k in A:B")
 #define CHECKPOINT_ROW                                                                             \
     EVERY("checkpoint", clustering.checkpoint, "SECONDS",                                          \
           "save the state beside the result at this interval, so that a killed clustering can "    \
@@ -56,7 +56,7 @@ struct clustering_given {
            "cluster by the first N principal components of the rows, divided by their length; "    \
            "0: by the rows", .note = "as the preset says, else 0", .max = 256),                    \
     REAL("whiten", clustering.projection.whiten, "X",                                              \
-         "divide each component by its variance to the power of X/2, 0 to 1; with --pca",          \
+         "divide components by their variance to the power of X/2, X from 0 to 1; with --pca",     \
          .note = "as the preset says, else 0"),                                                    \
     FLAG("center", clustering.projection.center,                                                   \
          "subtract the mean of the rows and divide them by their length; --pca does so"),          \
@@ -76,12 +76,12 @@ void options_machine(struct clustering_machine *out, const struct options *optio
 void options_clustering(struct clustering_config *out, const struct options *options,
                         const struct clustering_given *given);
 
-/* Parses --levels and --split; count 0: -k is given instead. STATUS_USAGE: none is given, or one is
- * invalid. */
+/* Parses --levels and --split; count 0: -k is given instead. STATUS_USAGE: neither they nor -k are
+ * given, or one is invalid. */
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err);
 
-/* STATUS_USAGE if --method and --mini-batch do not fit together. */
+/* STATUS_USAGE if --method and --mini-batch contradict each other. */
 enum status options_check_method(const struct options *options,
                                  const struct clustering_given *given, struct error *err);
 

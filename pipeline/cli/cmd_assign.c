@@ -9,7 +9,7 @@
 #include "result/parameters.h"
 #include <sys/stat.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct assign_options {
     struct options common;
     const char *name, *feature;

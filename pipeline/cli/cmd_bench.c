@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct bench_options {
     struct options common;
     struct text_list features;
@@ -145,7 +145,7 @@ static enum status measure_variants(struct table *table, struct bench *bench,
             enum status status = feature_set_add(&one, selection->specs[f], NORMALIZE_NONE, err);
             if (status == STATUS_OK && !selection->insist &&
                 !histogram_variant_takes(reason, sizeof reason, variant, &one.feature[0], device)) {
-                if (first) /* once, not for each fill and shape */
+                if (first) /* once, not for every fill and shape */
                     sink_printf(&table->to.sink, "%-10s %-18s passed over: %s\n",
                                 histogram_variant_name(variant), selection->specs[f], reason);
                 continue;

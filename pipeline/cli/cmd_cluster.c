@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct cluster_options {
     struct options common;
     struct clustering_given clustering;
@@ -93,8 +93,8 @@ static const struct option rows[] = {
          "B "
          "clusters in /clusters/NAME"),
     TEXT("resample", clustering.resample, "N:R",
-         "cluster the N rows nearest to each centroid R times in place of all rows, and assign "
-         "all to the result"),
+         "R times, cluster only the N rows nearest to each centroid, and assign all rows to the "
+         "result"),
     PLOT_ROW,
     TEXT("feature", feature, "NAME",
          "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several",

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct codebook_options {
     struct image_options image;
     struct text_list features;
@@ -27,7 +27,7 @@ struct codebook_options {
 
 #define OWN struct codebook_options
 
-/* The features given, or those of a preset that need codebooks. */
+/* The given features, or those of a preset that need codebooks. */
 static enum status read_features(struct feature_set *features, const struct options *options,
                                  struct error *err)
 {

@@ -90,7 +90,7 @@ static enum status run_devices(const struct options *options, struct error *err)
     enum status status = ocl_devices_open(&devices, compute_threads(options), err);
     if (status != STATUS_OK)
         return status;
-    /* The list is also useful if no device can be chosen: it says why. */
+    /* The list is useful even if no device can be chosen: it says why. */
     struct error none = ERROR_INIT;
     enum status selected =
         ocl_devices_select(chosen, &count, COMPUTE_DEVICES, &devices, options->device, &none);

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct duplicates_options {
     struct options common;
     uint64_t near;
@@ -86,7 +86,7 @@ static enum status check_options(const struct command_state *state, struct error
 
 /* --- groups ------------------------------------------------------------------------------------ */
 
-/* Is the file of an entry kept? If not, it can be removed, unless that is not proven (unknown). */
+/* Is the file of an entry kept? If not, it can be removed, unless that is unproven (unknown). */
 static bool is_kept(const struct removal_entry *entry)
 {
     return entry->verdict == REMOVAL_KEPT || entry->verdict == REMOVAL_SAME;
@@ -310,8 +310,8 @@ static enum status print_check(struct command_state *state, struct error *err)
     if (status != STATUS_OK)
         return status;
     summary_line(state->options,
-                 "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once", safe, paths,
-                 PATH_TEXT(state->own->check));
+                 "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all of them at once", safe,
+                 paths, PATH_TEXT(state->own->check));
     return safe < paths ? STATUS_PARTIAL : STATUS_OK;
 }
 
@@ -504,10 +504,10 @@ static const struct option rows[] = {
            "that one, default best"),
     OUTPUT("to-list-members", to_list_members, "FILE",
            "the same for members of archives, which are never in the list of files"),
-    TEXT(
-        "check", check, "LIST",
-        "prove again that everything in LIST can be removed at once: print the files that must "
-        "stay and why, and exit with 1 if there are any; --to-list writes those that can still go"),
+    TEXT("check", check, "LIST",
+         "prove again that everything in LIST can be removed at once: print the files that must "
+         "stay and why, and exit with 1 if there are any; --to-list writes those that can still be "
+         "removed"),
     CHOICE("format", format, "csv|tsv|jsonl", "table of all groups: group,row,path,kind,distance",
            .initial = "csv", .note = "the extension of -o, else csv; a summary on a terminal"),
     TABLE_ROW,
@@ -520,8 +520,8 @@ const struct command command_duplicates = {
     .arguments = "F.h5 [OPTIONS]",
     .summary = "find images with the same bytes or pixels, and near copies",
     .about =
-        "Prints groups of images: with the same bytes; with the same pixels; and near, that is "
-        "encoded again, scaled, cropped, brightened, mirrored, turned a little or captioned. Near "
+        "Prints groups of images: with the same bytes; with the same pixels; and near copies: "
+        "re-encoded, scaled, cropped, brightened, mirrored, slightly rotated or captioned. Near "
         "copies are found by the perceptual codes in F.h5; unless the codes almost agree, the "
         "pictures are decoded again and compared. Each image of a group is a copy of its first. "
         "Columns of the table are group, row, path, kind (bytes, pixels or near) and distance "

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct evaluate_options {
     struct options common;
     struct text_list features, metrics, names;
@@ -193,10 +193,11 @@ static enum status run_evaluate(const struct options *options, struct error *err
 static const struct option rows[] = {
     LIST("feature", features, "NAME[:W]+...",
          "feature to measure, or several joined with weights; repeatable",
-         .note = "each of the file, and its preset"),
+         .note = "each feature of the file, and its preset"),
     LIST("metric", metrics, "euclidean|cosine|hellinger", "distance; repeatable",
          .note = "hellinger for l1 histograms, else euclidean"),
-    LIST("name", names, "NAME", "clustering to measure; repeatable", .note = "all of the file"),
+    LIST("name", names, "NAME", "clustering to measure; repeatable",
+         .note = "all clusterings of the file"),
     TEXT("classes", classes, "FILE.csv|cls",
          "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; "
          "images that are not listed are left out",
@@ -205,7 +206,7 @@ static const struct option rows[] = {
            "rank by the first N principal components of the rows, as cluster --pca does",
            .initial = "0", .max = 256),
     REAL("whiten", projection.whiten, "X",
-         "divide each component by its variance to the power of X/2, 0 to 1; with --pca",
+         "divide components by their variance to the power of X/2, X from 0 to 1; with --pca",
          .initial = "0"),
     FLAG("center", projection.center,
          "subtract the mean of the rows and divide them by their length; --pca does so"),
@@ -225,7 +226,8 @@ const struct command command_evaluate = {
     .about = "The classes are the folders of the images, or those of a table. Retrieval: every "
              "image is a query, and all others are ranked by their distance from it; mAP (mean "
              "average precision) is that of the whole ranking, P@1, P@5 and P@10 are the shares of "
-             "the query's class among the first, MMAP@10 is the average precision of the first 10, "
+             "the query's class among the first 1, 5 and 10, MMAP@10 is the average precision of "
+             "the first 10, "
              "as in published tables of image retrieval. Clusters: purity, NMI (normalised mutual "
              "information) and ARI (adjusted Rand index) of stored clusterings. Every measure is "
              "exact; the device plays no part.",

@@ -72,7 +72,7 @@ static enum status make_table(struct export *export, struct error *err)
     status = sink_open(&export->sink, export->output, err);
     if (status != STATUS_OK)
         return status;
-    /* On a terminal, a live line would run into the table. */
+    /* On a terminal, a live line would get into the table. */
     if (export->output || !isatty(STDOUT_FILENO))
         progress_init(&export->options->call->progress, export->options);
     status = export->kind->write(export, err);
@@ -214,7 +214,7 @@ const struct command command_export = {
         "Tables are written to standard output or to -o FILE, which is not replaced without "
         "--force. A tree is a directory with one folder per cluster, the largest cluster first; a "
         "folder holds a link to each of its images, or a copy, the nearest to the centre first. "
-        "Shards are tar archives to train on (WebDataset): each image as it is, with its path, "
+        "Shards are tar archives to train on (WebDataset): each image unchanged, with its path, "
         "clusters and, with --feature, row. Several files are read as if they were merged.",
     .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                 "  clpipe export photos.h5 --what features --format npy -o features.npy\n"

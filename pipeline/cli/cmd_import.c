@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct import_options {
     struct options common;
     bool allow_missing;

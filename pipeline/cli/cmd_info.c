@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct info_options {
     struct options common;
     bool failures, digest;
@@ -42,7 +42,7 @@ struct overview {
     struct unfinished unfinished; /* of a run that will rewrite the file */
     uint64_t by_reason[REASON_COUNT];
     uint64_t file_bytes;
-    uint64_t duplicates; /* images that are exact copies of others */
+    uint64_t duplicates; /* images with the same bytes as another */
     struct flags flags;
 };
 
@@ -204,7 +204,7 @@ static void json_flags(struct json *json, const struct flags *flags)
     json_close_object(json);
 }
 
-/* Only for files with the feature from which flags are computed. */
+/* Only for files that have the feature from which flags are computed. */
 static void print_flags(struct transcript *told, const struct flags *flags)
 {
     const char *sign = "";
@@ -369,7 +369,7 @@ static enum status tell_selections(struct transcript *told, struct result *resul
     return status;
 }
 
-/* All of them as JSON, the last ones as text. */
+/* All of them in JSON, the last ones in text. */
 static enum status tell_runs(struct transcript *told, struct result *result, struct error *err)
 {
     struct json *json = told->json;
@@ -438,7 +438,8 @@ static enum status tell_digest(struct transcript *told, struct result *result, s
 
 /* --- what is not finished ------------------------------------------------------------------- */
 
-/* The directory in which the command ran, quoted, if not the current one. The caller frees it. */
+/* The directory in which the command ran, quoted, if it is not the current one. The caller frees
+ * it. */
 static char *other_directory(const struct unfinished *unfinished)
 {
     char *working = getcwd(NULL, 0), *quoted = NULL;
@@ -486,13 +487,13 @@ static void print_unfinished(struct sink *sink, const struct unfinished *unfinis
     if (!unfinished->exists)
         return;
     if (file && unfinished->ranks > 0)
-        sink_line(sink, "%s   not there yet: an ingest by %u ranks is unfinished", file,
+        sink_line(sink, "%s does not exist yet: an ingest by %u ranks is unfinished", file,
                   unfinished->ranks);
     else if (file)
-        sink_line(sink, "%s   not there yet: a %s", file,
+        sink_line(sink, "%s does not exist yet: a %s", file,
                   unfinished->has_log ? "run is unfinished" : "command is at work");
     if (unfinished->ranks > 0)
-        sink_line(sink, "  %-9s %u of %u have done their part", "ranks", unfinished->ranks_done,
+        sink_line(sink, "  %-9s %u of %u have finished their part", "ranks", unfinished->ranks_done,
                   unfinished->ranks);
     if (unfinished->has_log) {
         const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
@@ -550,7 +551,7 @@ static void tell_checkpoints(struct sink *sink, struct json *json, const char *f
             name[length - tail] = 0;
             clock_iso8601(when, st.st_mtim.tv_sec);
             sink_line(sink,
-                      "  %-9s clusters %s, state of %s: the same clpipe cluster command goes on "
+                      "  %-9s clusters %s, state of %s: the same clpipe cluster command continues "
                       "from it",
                       "partial", name + head + 1, when);
             json_open_object(json, NULL);
@@ -629,7 +630,7 @@ static enum status tell_contents(struct transcript *told, const struct overview 
     return status == STATUS_OK ? tell_runs(told, result, err) : status;
 }
 
-/* Text shows only what was requested; JSON also has the contents. */
+/* The text shows only what was requested; the JSON also has the contents. */
 static enum status tell(const struct overview *overview, bool contents,
                         const struct options *options, struct error *err)
 {
@@ -715,8 +716,8 @@ static const struct option rows[] = {
     FLAG("failures", failures,
          "list every file that failed: path, reason and message, separated by tabs"),
     FLAG("digest", digest,
-         "print the identity of the contents: a SHA-256 that runs, dates, thumbnails and what "
-         "other programs have added do not change"),
+         "print the identity of the contents: a SHA-256 that does not depend on runs, dates, "
+         "thumbnails or additions by other programs"),
     {.name = NULL}};
 
 const struct command command_info = {.name = "info",

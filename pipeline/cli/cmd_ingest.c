@@ -67,8 +67,8 @@ const struct command command_ingest = {
     .summary = "extract features from images into a file",
     .about =
         "Decodes every image in the sources and writes its features to F.h5. If F.h5 exists, it "
-        "is updated: only new and changed files are read, a further source is added, a source "
-        "that is not given stays as it is, and options that are not given are taken from the "
+        "is updated: only new and changed files are read, a new source is added, a source that is "
+        "not given stays as it is, and options that are not given are taken from the "
         "file. Run the same command again to resume after an interruption.\n" SOURCES_TEXT,
     .examples = "  clpipe ingest photos -o photos.h5\n"
                 "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"

@@ -1,4 +1,4 @@
-/* cmd_list.c: clpipe list: walks once, so that later commands need not walk. */
+/* cmd_list.c: clpipe list: walks once, so that later commands need not. */
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct list_options {
     struct options common;
     struct walk_given walk;

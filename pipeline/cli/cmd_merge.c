@@ -12,7 +12,7 @@
 #include "result/merge.h"
 #include <unistd.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct merge_options {
     struct options common;
     bool copy, compress;
@@ -101,7 +101,7 @@ const struct command command_merge = {
     .summary = "join the results of several ingests into one",
     .about =
         "Takes all shards of an ingest (ingest --shard), in any order, or ingests of different "
-        "sources, whose rows follow each other as the files are given. ALL.h5 has the rows, the "
+        "sources, whose rows follow each other in the order of the files. ALL.h5 has the rows, the "
         "failures and the identity of one ingest of everything, and works with every command. It "
         "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds their "
         "sizes and digests, which are checked before they are read; with --copy it holds the rows "

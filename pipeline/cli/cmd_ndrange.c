@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct ndrange_options {
     struct options common;
     const char *local_size, *image, *out_prefix;
@@ -27,7 +27,7 @@ struct ndrange_options {
 #define CASES            4u
 #define WORK_ITEMS_MOST  (1ull << 28)
 #define PREFIX_MOST      4000u
-#define DEFAULT_GLOBAL_X 638u /* with DEFAULT_GLOBAL_Y the interior of 640 x 480 pixels */
+#define DEFAULT_GLOBAL_X 638u /* with DEFAULT_GLOBAL_Y, the interior of 640 x 480 pixels */
 #define DEFAULT_GLOBAL_Y 478u
 
 static const char *const corner_name[OCL_NDRANGE_CORNERS] = {"top left", "top right", "bottom left",
@@ -170,7 +170,7 @@ static const uint8_t *upright_pixel(const struct picture *picture, uint32_t x, u
     return picture->pixels + ((size_t)row * picture->width + column) * 3;
 }
 
-/* Writes the upright picture as a BMP of 24 bits; the file appears complete or not at all. */
+/* Writes the upright picture as a 24-bit BMP; the file appears complete or not at all. */
 static enum status write_bmp(const char *path, const struct picture *picture, struct error *err)
 {
     const bool swapped = picture->orientation >= 5;
@@ -354,7 +354,7 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
         tell_corners(probe, corner);
         if (probe->picture.pixels)
             status = blur(probe, number, &range, err);
-    } else if (refused.cause == CAUSE_OPENCL) { /* a refusal is an answer; any other error is not */
+    } else if (refused.cause == CAUSE_OPENCL) { /* a refusal is a result; any other error is not */
         tell_refusal(probe, &range, &refused);
         status = STATUS_OK;
     } else {

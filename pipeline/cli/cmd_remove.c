@@ -155,8 +155,8 @@ const struct command command_remove = {
     .arguments = "F.h5 [NAME...] [OPTIONS]",
     .summary = "remove clusterings, imported features and the like from a file",
     .about =
-        "NAME is clusters/NAME, features/NAME, neighbours/NAME or selections/NAME, or the last "
-        "part of it where that is unambiguous. Without NAME, lists what can be removed. Features "
+        "NAME is clusters/NAME, features/NAME, neighbours/NAME or selections/NAME, or its last "
+        "part where that is unambiguous. Without NAME, lists what can be removed. Features "
         "that clpipe "
         "computed belong to the file and stay. The file is replaced by a new copy.",
     .examples = "  clpipe remove photos.h5\n"

@@ -93,7 +93,7 @@ static enum status run_repair(const struct options *options, struct error *err)
             .input = options->operand[0], .output = options->output, .dry_run = true, .run = &run}};
     const struct child child = {look, &repairing, sizeof repairing, transcript_line, &findings};
     const struct repair_report *const report = &repairing.report;
-    /* Looks in a child process, so that a damaged file cannot crash this one. */
+    /* Checks the file in a child process, so that a damaged one cannot crash this process. */
     enum status status = carried_check(options, NULL, err);
     if (status == STATUS_OK)
         status = transcript_open(&findings, options, err);

@@ -9,7 +9,7 @@
 #include "cli/summary.h"
 #include <stdlib.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct report_options {
     struct options common;
     const char *name;

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct run_options {
     struct ingest_options ingest;
     struct clustering_given clustering;
@@ -59,7 +59,7 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
  * clustering. */
 static void take_stored(struct run_options *own, struct parameters **parameters, const char *wanted)
 {
-    /* clustering.h decides about restarts and tolerance of earlier runs. */
+    /* Restarts and tolerance of earlier runs are up to clustering.h. */
     static const struct {
         const char *option, *key;
         bool of_feature;
@@ -87,7 +87,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *value = stored_text(text, sizeof text, *parameters, rows[i].key);
         value = value ? value : "0";
-        /* run cannot take initial centroids from a file; a tolerance of 0 means an earlier
+        /* run cannot take initial centroids from a file; a tolerance of 0 comes from an earlier
          * version. */
         if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
             (strcmp(rows[i].key, "mini_batch") == 0 && method) ||
@@ -97,7 +97,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     }
     if (same_feature && own->clustering.projection.pca == 0 && !components)
         parameters_boolean(*parameters, "center", &own->clustering.projection.center);
-    /* A k that was a default is chosen again. */
+    /* A k that was a default is chosen anew. */
     const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
     if (k && (strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
@@ -143,8 +143,8 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     return plot ? sweep_plot_svg(plot, &out->sweep, out->level[0].outcome.k, err) : STATUS_OK;
 }
 
-/* The second half: clusters and reports. ingested: the outcome of the first half; directory: that of
- * the report, or NULL. */
+/* The second half: clusters and reports. ingested: the outcome of the first half; directory: the
+ * report's, or NULL. */
 static enum status finish(const struct options *options, const struct ingest_plan *plan,
                           const struct ingest_report *report, enum status ingested,
                           const char *directory, struct error *err)
@@ -280,12 +280,11 @@ const struct command command_run = {
     .goal = GOAL_JOB,
     .arguments = "SOURCE... [-k K] [-o F.h5] [OPTIONS]",
     .summary = "extract features from a directory of images and cluster them",
-    .about =
-        "Decodes every image in the sources, computes its features, clusters the images with "
-        "k-means and writes one HDF5 file, which also lists the files that failed and why. "
-        "Run the same command again to add new files, or to resume after an interruption. A "
-        "further source is added to those that the file has; options that are not given are taken "
-        "from the file.\n" SOURCES_TEXT,
+    .about = "Decodes every image in the sources, computes its features, clusters the images with "
+             "k-means and writes one HDF5 file, which also lists the files that failed and why. "
+             "Run the same command again to add new files, or to resume after an interruption. A "
+             "new source is added to those of the file; options that are not given are taken "
+             "from the file.\n" SOURCES_TEXT,
     .examples = "  clpipe run ~/Pictures\n"
                 "  clpipe run photos scans -k 24 -o archive.h5\n"
                 "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct select_options {
     struct options common;
     const char *name, *clusters, *within, *without, *feature, *to_list;
@@ -37,7 +37,7 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
     *count = 0;
     *alike = NAN;
     if (number && !parse_u64(count, number, 1, UINT64_MAX))
-        return misuse(err, options->command, "N must be a number of images of at least 1, not '%s'",
+        return misuse(err, options->command, "N must be a number of images, at least 1, not '%s'",
                       PATH_TEXT_IN(128, number));
     if (options_given(options, "semantic")) {
         *alike = own->semantic;
@@ -69,17 +69,17 @@ static void summarise(const struct selection *selection, const struct options *o
         summary_line(options, "  %s left out by flags", NUMBER_OF(selection->flagged, "image"));
     if (!isnan(config->alike))
         summary_line(options,
-                     "  %s left out: their cosine with a kept one of the cluster is at least %g",
+                     "  %s left out: their cosine with a kept image of the cluster is at least %g",
                      NUMBER_OF(selection->omitted_count, "image"), config->alike);
     if (selection->hidden_known && selection->hidden > 0)
-        summary_line(options, "  %s as similar to one in another cluster, and kept",
+        summary_line(options, "  %s kept, although as similar to one in another cluster",
                      NUMBER_OF(selection->hidden, "image"));
     if (config->count > selection->chosen)
         summary_line(options, "  fewer than %llu: %s", (unsigned long long)config->count,
                      config->per_cluster > 0 ? "--per-cluster leaves no more"
                                              : "there are no more to choose from");
     if (selection->stored)
-        summary_line(options, "  selections/%s is there already: nothing to do", config->name);
+        summary_line(options, "  selections/%s already exists: nothing to do", config->name);
     else if (!options->dry_run)
         summary_line(options, "  stored as selections/%s", config->name);
 }
@@ -183,7 +183,7 @@ static const struct option rows[] = {
     NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster", .initial = "0",
            .note = "any number"),
     REAL("semantic", semantic, "X",
-         "leave out an image if its cosine with a kept one of its cluster is at least X",
+         "leave out an image if its cosine with a kept image of its cluster is at least X",
          .note = "none are left out"),
     CHOICE("prefer", prefer, "nearest|best",
            "which image is kept: nearest to the centre, or best picture (most pixels, then most "
@@ -193,7 +193,7 @@ static const struct option rows[] = {
          "choose from these: a file of paths, one per line or separated by NUL",
          .note = "all images"),
     TEXT("without", without, "FLAG,...",
-         "not from images with one of these flags: dark, light, low-contrast, low-information, "
+         "leave out images with one of these flags: dark, light, low-contrast, low-information, "
          "blurry, grey, bordered (of files made with --quality), odd-aspect, odd-size, outlier "
          "(of files with the neighbours of similar --all)"),
     TEXT("feature", feature, "NAME", "feature whose rows diverse and --semantic compare",
@@ -217,7 +217,8 @@ const struct command command_select = {
              "it, and more from the others if some are too small; if clusters have levels, at each "
              "level. nearest takes those nearest to the centres, from all clusters in turn. "
              "diverse takes, one by one, the image that is farthest from those already chosen. "
-             "random takes any. The choice depends only on the file, the options and --seed; with "
+             "random takes images at random. The choice depends only on the file, the options and "
+             "--seed; with "
              "balanced, nearest and random, a smaller N gives the beginning of the same choice.",
     .examples = "  clpipe select photos.h5 1000\n"
                 "  clpipe select photos.h5 500 --method diverse --name varied\n"

@@ -15,7 +15,7 @@ static void say(const char *line, void *context)
 {
     struct transcript *transcript = context;
     transcript_line(line, transcript);
-    sink_flush(&transcript->sink); /* the next test takes a while */
+    sink_flush(&transcript->sink); /* because the next test takes a while */
 }
 
 /* --- k-means --------------------------------------------------------------------------------- */

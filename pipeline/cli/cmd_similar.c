@@ -34,7 +34,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the command can be told. */
+/* The options of the command. */
 struct similar_options {
     struct options common;
     uint64_t neighbours, expand;
@@ -155,7 +155,7 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
                      layer->feature, PATH_TEXT_IN(120, name), layer->count, names);
 }
 
-/* Reduces a layer, except its names, to the matching classes. */
+/* Reduces a layer to the matching classes; its names stay. */
 static enum status choose_classes(struct class_layer *layer, const char *name, struct error *err)
 {
     uint32_t chosen = 0;
@@ -209,10 +209,11 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
     return status;
 }
 
-/* The `n` images with the highest scores of the class with that name, ignoring case, or with it among its
- * names, separated by commas and slashes (of several classes, the highest score counts). feature: the
- * feature with the classes; NULL: the only one. If there are fewer, the remaining rows are -1 and scores
- * NaN. STATUS_USAGE: no such class (the message lists the nearest names), or no classes at all. */
+/* The `n` images with the highest scores of the class with that name, ignoring case, or with it
+ * among its names, separated by commas and slashes (of several classes, the highest score counts).
+ * feature: the feature with the classes; NULL: the only one. If there are fewer, the remaining rows
+ * are -1 and their scores NaN. STATUS_USAGE: no such class (the message lists the nearest names),
+ * or no classes at all. */
 static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct result *result,
                                const char *feature, const char *name, struct error *err)
 {
@@ -225,7 +226,7 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
     if (status == STATUS_END)
         status = error_set(err, STATUS_USAGE,
                            "%s has no classes%s%s: --class needs a feature of a network with "
-                           "classes, such as --preset semantic makes",
+                           "classes, such as that of --preset semantic",
                            PATH_TEXT(result->path), feature ? " of the feature " : "",
                            feature ? feature : "");
     if (status == STATUS_OK)
@@ -345,7 +346,7 @@ static const char *open_picture(void *context, uint64_t i, struct blob *blob,
 {
     const struct outside *outside = context;
     blob_open_file(blob, outside->path[i], failure);
-    return "picture.jpg"; /* whatever it is called, it is meant to be an image */
+    return "picture.jpg"; /* whatever its name, it is meant to be an image */
 }
 
 static void end_picture(void *context, uint64_t i, const struct failure *failure)
@@ -356,7 +357,7 @@ static void end_picture(void *context, uint64_t i, const struct failure *failure
                   PATH_TEXT(outside->path[i]), failure->message);
 }
 
-/* The features, and the options that shape their values, as the file has them. */
+/* The file's features, and the options that affect their values. */
 static enum status describe_as(struct describing *describing, struct codebooks *codebooks,
                                struct result *result, const char *name, struct error *err)
 {
@@ -377,7 +378,7 @@ static enum status describe_as(struct describing *describing, struct codebooks *
     }
     describing->join.unit = of.join.unit;
     if (status == STATUS_OK && describing->columns != about.dimension)
-        status = error_set(err, STATUS_FAILED, "%s has another number of values here", name);
+        status = error_set(err, STATUS_FAILED, "%s has a different number of values here", name);
     if (status == STATUS_OK && feature_set_lacks_codebooks(&config->features))
         status = codebooks_read(codebooks, result, NULL, err);
     if (status == STATUS_OK)
@@ -806,7 +807,7 @@ static const struct option rows[] = {
     CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance",
            .note = "hellinger for l1 histograms, else euclidean"),
     TEXT("class", class_name, "NAME",
-         "instead of a picture: rank by the score of a class of the network that the file has"),
+         "instead of a picture: rank by the score of a class of the file's network"),
     TEXT("vector", vector, "Q.npy",
          "instead of a picture: rank by a vector of the feature's values"),
     FLAG("all", all,

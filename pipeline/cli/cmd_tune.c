@@ -10,7 +10,7 @@
 #include "device/tuner.h"
 #include "ingest/bounds.h"
 
-/* What the command can be told. */
+/* The options of the command. */
 struct tune_options {
     struct options common;
     struct text_list features;
@@ -22,7 +22,7 @@ struct tune_options {
 
 struct table {
     struct transcript to;
-    unsigned wrong; /* trials that counted wrong */
+    unsigned wrong; /* trials that miscounted */
 };
 
 /* --- lines ----------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
         .device_memory = options->device_memory,
         .rounds = (unsigned)own->rounds,
     };
-    /* Checks that results can be stored before a minute of measuring. */
+    /* Before a minute of measuring, checks that results can be stored. */
     enum status status = tuning_save(tuning, device, err);
     if (status == STATUS_OK)
         status = ocl_context_open(&context, device, options->call->compute.trace, err);
@@ -211,7 +211,7 @@ static enum status run_tune(const struct options *options, struct error *err)
     json_close_array(table.to.json);
     status = sink_end(&table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
-        log_message(LOG_ERROR, "%s counted wrong and will not be used",
+        log_message(LOG_ERROR, "%s miscounted and will not be used",
                     NUMBER_OF(table.wrong, "kernel"));
         status = STATUS_PARTIAL;
     }
@@ -240,7 +240,7 @@ const struct command command_tune = {
              "work-groups and private copies and several tile sizes. The fastest for each kind of "
              "feature is stored until the driver or clpipe's kernels change; run and ingest use "
              "it unless --histogram-variant selects another. This affects speed, never results. A "
-             "variant that counts wrong is never used, and the exit status is 1.",
+             "variant that miscounts is never used, and the exit status is 1.",
     .examples = "  clpipe tune --device all\n"
                 "  clpipe tune --feature rgb:bins=8x8x8\n"
                 "  clpipe tune --show",

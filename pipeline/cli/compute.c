@@ -14,8 +14,8 @@ unsigned compute_threads(const struct options *options)
     return options->threads ? (unsigned)options->threads : cpus_available();
 }
 
-/* Chooses the device of the local rank: among numbered devices, else among those like the chosen one.
- * Ranks of a host take them in turn, and share them if there are more ranks than devices. */
+/* Chooses the device for the local rank: among numbered devices, else among those like the chosen
+ * one. Ranks of a host take them in turn, and share them if there are more ranks than devices. */
 static void take_own_device(struct compute *compute, const struct options *options)
 {
     const struct ocl_device *first = &compute->devices.device[compute->chosen[0]];

@@ -9,8 +9,9 @@
 /* Opens options->call->compute: prepares the environment for OpenCL, starts the trace and, if `device` is
  * set, finds and chooses devices. Call it before other threads start. */
 enum status compute_open(const struct options *options, bool device, struct error *err);
-/* The devices for a job, which calls it with the options: found and chosen, unless they are already. Must be the
- * process's first OpenCL call. STATUS_FAILED: no usable device; the message has advice. */
+/* The devices for a job, which calls it with the options: found and chosen, unless that has been
+ * done. Must be the process's first OpenCL call. STATUS_FAILED: no usable device; the message has
+ * advice. */
 enum status compute_selection(void *options, struct ocl_selection *found, struct error *err);
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
 enum status compute_context(struct ocl_context **out, const struct compute *compute,

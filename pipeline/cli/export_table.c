@@ -71,7 +71,7 @@ static enum status put_file(struct export *export, const char *path, const char 
     return status;
 }
 
-/* The same of an image. */
+/* The same for an image. */
 static enum status put_image(struct result_image *image, struct export *export, uint64_t row,
                              struct error *err)
 {
@@ -598,8 +598,8 @@ static void format_part(void *context, uint64_t part)
 
 /* A matrix that is read, formatted and written in blocks of rows. */
 struct value_table {
-    const char *name; /* of the columns, and of the array in JSON; NULL: only an array of numpy */
-    const char *type; /* of numpy: "<f4", or of other numbers of four bytes */
+    const char *name; /* of the columns, and of the array in JSON; NULL: only a numpy array */
+    const char *type; /* numpy's type: "<f4", or that of other four-byte numbers */
     uint64_t rows;
     uint32_t dimension;
     const char *key; /* NULL: the rows are images; else the name of the column of row numbers */

@@ -23,7 +23,7 @@ struct export;
 
 /* A word of --what. */
 struct export_kind {
-    bool npy;       /* may be an array of numpy */
+    bool npy;       /* may be a numpy array */
     bool directory; /* is written to --to; else a table, to -o or standard output */
     /* Reads what it needs before anything is written; NULL: nothing. */
     enum status (*open)(struct export *export, struct error *err);
@@ -57,7 +57,7 @@ struct export
     int32_t *labels;                        /* clusters, tree */
     float *distances;                       /* the same, squared, as stored */
     struct held held;                       /* these two, and others of a kind */
-    const float *centroids;                 /* k x dimension, while they are written */
+    const float *centroids;                 /* k x dimension; while they are written */
     unsigned threads;
     struct sink sink;
     struct table table; /* into the sink */

@@ -94,7 +94,7 @@ static void entry_name(char out[NAME_MAX + 1], const char *path, uint64_t rank, 
         used += snprintf(out + used, NAME_MAX + 1 - (size_t)used, "%08" PRIx32 "_",
                          (uint32_t)digest[0]);
         from += length - (most > (size_t)used ? most - (size_t)used : 0);
-        while (((unsigned char)*from & 0xc0) == 0x80) /* do not begin inside a character */
+        while (((unsigned char)*from & 0xc0) == 0x80) /* does not begin inside a character */
             from++;
         length = strlen(from);
     }
@@ -371,7 +371,7 @@ static enum status foreign(struct error *err, const char *target, const char *na
         PATH_TEXT(target), PATH_TEXT(name), why);
 }
 
-/* Whether everything in a folder of an earlier tree (folder "": its root) is clpipe's. */
+/* Whether everything in a folder of an earlier tree (folder "": its root) comes from clpipe. */
 static enum status check_folder(const char *target, const char *folder, const char **texts,
                                 size_t count, struct error *err)
 {
@@ -515,7 +515,7 @@ static enum status begin(struct tree *tree, struct error *err)
         tree->temporary[0] = 0;
         return status;
     }
-    /* Without locks, no other process removes it as abandoned, either. */
+    /* Without locks, no other process removes it as abandoned. */
     tree->root = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (tree->root < 0)
         return trouble(err, errno, "open", target);

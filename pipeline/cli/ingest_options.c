@@ -61,13 +61,13 @@ const struct option ingest_rows[] = {
            "one feature: blur=3 in its SPEC",
            .initial = "off"),
     CHOICE("store", store, "float32|float16|uint8",
-           "type in which values are stored; float16 takes half of the space, uint8 a quarter, "
+           "type in which values are stored; float16 takes half the space, uint8 a quarter, "
            "with an error that docs/features.md states; counts stay uint32; for one feature: "
-           "store=TYPE in its SPEC; presets best and semantic have float16 and uint8",
+           "store=TYPE in its SPEC; presets best and semantic use float16 and uint8",
            .initial = "float32"),
     FLAG("compress", compress,
-         "store features compressed (HDF5's deflate), also in later updates; for files that "
-         "would not fit otherwise: docs/guide.md has sizes and times"),
+         "store features compressed (HDF5's deflate), in later updates, too; for files that would "
+         "not fit otherwise: docs/guide.md has sizes and times"),
     MAYBE("thumbnails", thumbnails, "[SIZE]",
           "store a thumbnail of each image, at most SIZE pixels on its longest side (without "
           "SIZE: 160 up to 10,000 images, 64 from 100,000, else 96)",
@@ -88,7 +88,7 @@ const struct option ingest_rows[] = {
          "have; its images stay"),
     FLAG("allow-removal", allow_removal,
          "continue even if all images of a source or of one of its top directories would be "
-         "removed, or over 20 and a tenth of all, for whatever reason"),
+         "removed, or more than 20 that are over a tenth of all, for whatever reason"),
     FLAG("retrain", retrain,
          "learn the codebooks of the file again from the images that it has now; every image is "
          "decoded again"),
@@ -103,10 +103,9 @@ const struct option ingest_rows[] = {
          "store the sidecar files of each image as key, cls, json and txt: those of the same name "
          "up to its first dot, as in WebDataset"),
     TEXT("shard", image.common.shard, "I/N|slurm/N|mpi",
-         "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's "
-         "number in the array; mpi: the launcher's ranks take one each, and their files are "
-         "merged as the output. {shard} in the name of the output becomes I; with it mpi merges "
-         "nothing",
+         "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's number "
+         "in the array; mpi: each of the launcher's ranks takes one, and their files are merged as "
+         "the output. {shard} in the name of the output becomes I; with it, mpi merges nothing",
          .note = "everything"),
     {.name = NULL}};
 

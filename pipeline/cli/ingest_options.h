@@ -26,7 +26,7 @@ struct ingest_options {
     struct image_options image;
     struct text_list features, drop_source;
     int store, normalize, blur; /* store: enum feature_store; blur: 0 off, 1 by 3x3 pixels */
-    int preset;                 /* of presets[] (features/preset.h), -1: none */
+    int preset;                 /* index in presets[] (features/preset.h), -1: none */
     int jpeg_pixels;
     bool compress, sidecar, strict, fresh, retry_failed, add, add_codes, quality, retrain,
         allow_removal, checksum;

@@ -52,7 +52,7 @@ static enum status name_parts(struct ingest_ranks *ranks, const char *target, st
     return STATUS_OK;
 }
 
-/* Work of a different number of ranks cannot be used. */
+/* Work by a different number of ranks cannot be used. */
 static void tell_of_others(const char *parts, uint32_t size)
 {
     DIR *directory = opendir(parts);
@@ -62,8 +62,8 @@ static void tell_of_others(const char *parts, uint32_t size)
         if (sscanf(entry->d_name, "shard-%u-of-%u.h5", &rank, &count) != 2 || count == size)
             continue;
         log_message(LOG_NOTICE,
-                    "notice: %s holds work of %u ranks, which %u cannot use: start %u to go on "
-                    "with it, or delete it",
+                    "notice: %s holds work of %u ranks, which %u cannot use: start %u to continue "
+                    "it, or delete it",
                     PATH_TEXT(parts), count, size, count);
         break;
     }
@@ -105,10 +105,9 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
         return misuse(err, options->command, "the output is missing: give -o F.h5");
     out->comm = processes_comm(options->processes);
     if (!out->comm && options->share.count > 1)
-        return error_set(
-            err, STATUS_USAGE,
-            "--shard mpi: clpipe has no module for this launcher: give each rank a file "
-            "by -o 'NAME-" SHARD_PLACE ".h5', and join them with clpipe merge");
+        return error_set(err, STATUS_USAGE,
+                         "--shard mpi: clpipe has no module for this launcher: give each rank a "
+                         "file with -o 'NAME-" SHARD_PLACE ".h5', and join them with clpipe merge");
     out->own.image.common.share = (struct list_share){.count = 0};
     if (!out->comm)
         return STATUS_OK;
@@ -158,8 +157,8 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
             fclose(stream);
             free(text);
             return error_set(err, STATUS_USAGE,
-                             "--shard mpi reads all sources again, and %s has one more: give %s, "
-                             "too, or remove its images with --drop-source",
+                             "--shard mpi reads all sources again, and %s has another one: give "
+                             "%s, too, or remove its images with --drop-source",
                              ranks->output, PATH_TEXT(places->stored[i]));
         }
         fprintf(stream, "\n%s", places->stored[i]);
@@ -206,8 +205,8 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
-/* Runs walk_open in a thread: a list may arrive slowly through a pipe, and other ranks may want to
- * stop meanwhile. */
+/* Runs walk_open in a thread: a list may arrive slowly through a pipe, while other ranks want to
+ * stop. */
 static enum status walk_apart(struct walk **out, const struct walk_config *config,
                               struct error *err)
 {

@@ -23,7 +23,7 @@ struct ingest_ranks {
 };
 
 /* Chooses the parts; STATUS_USAGE or STATUS_FAILED if the output cannot be merged from them. All
- * ranks call this and the following functions. Close it also after a failure. */
+ * ranks call this and the following functions. Close it even after a failure. */
 enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *options,
                               struct error *err);
 /* Frees what it holds, not the struct; accepts a zeroed one. */

@@ -100,9 +100,8 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
                 option, stream ? "stream" : "list", source, source, source);
         if (!there)
             return error_set(err, STATUS_USAGE,
-                             "%s is for all sources, but the source %s is not there: "
-                             "give it by the path that it has now, or remove its images with "
-                             "--drop-source",
+                             "%s is for all sources, but the source %s does not exist: give its "
+                             "new path, or remove its images with --drop-source",
                              option, PATH_TEXT(places->stored[i]));
         places->walked[i] = source;
         places->unread--;
@@ -110,7 +109,7 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
     return STATUS_OK;
 }
 
-/* The file's own limit: its contents stay, whatever the limit of a later run. */
+/* The file's own limit: its contents stay, whatever the limit of a later run is. */
 static uint64_t stored_limit(const struct takeover *t, const struct options *options)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
@@ -157,7 +156,7 @@ static enum status check_quality(const struct feature_set *features,
     for (unsigned i = 0; i < features->count; i++)
         if (features->feature[i].kind == &feature_quality && all->image.decode_scale != 0)
             return misuse(err, options->command,
-                          "--decode-scale %u: quality is about the whole picture, and takes only 1",
+                          "--decode-scale %u: quality is measured on the whole picture, at scale 1",
                           1u << all->image.decode_scale);
     return STATUS_OK;
 }
@@ -177,10 +176,9 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
     if (!preset && count == 0 && !t->file && !t->unfinished) {
         preset = preset_find(PRESET_DEFAULT);
         if (ingest->blur)
-            return misuse(
-                err, options->command,
-                "--blur needs --feature: the features of the default, preset %s, have none",
-                preset->name);
+            return misuse(err, options->command,
+                          "--blur needs --feature: the default features, preset %s, have no blur",
+                          preset->name);
     }
     *out = preset;
     plan->keeps_few = preset && has_preset(t, preset->few) && !ingest->add;
@@ -210,7 +208,7 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
                                                        : error_memory(err, 1024, "the preset");
 }
 
-/* The features for collections of few images. */
+/* The features for collections of few images, as plan->few. */
 static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
                             const struct options *options, struct error *err)
 {
@@ -425,7 +423,7 @@ struct walk_options ingest_walk_options(const struct options *options,
                                  .hidden = given->hidden};
 }
 
-/* Of the file to be written, with its sources and its share. */
+/* The content of the file to be written, with its sources and its share. */
 static struct walk_options walk_of(const struct takeover *t)
 {
     const struct image_options *image = &t->options.image;
@@ -471,13 +469,12 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
     const char *shown = PATH_TEXT(t->options.image.common.output);
     if (files < INGEST_FEW || t->too_alike) {
         log_message(LOG_NOTICE,
-                    "notice: %s keeps the features of few images; --add adds those of "
-                    "preset %s",
+                    "notice: %s keeps the features for few images; --add adds those of preset %s",
                     shown, preset);
         return STATUS_OK;
     }
-    error_set(err, STATUS_USAGE, "%s has the features of few images, not those of preset %s", shown,
-              preset);
+    error_set(err, STATUS_USAGE, "%s has the features for few images, not those of preset %s",
+              shown, preset);
     takeover_advise_add(err, &t->options.image.common);
     return STATUS_USAGE;
 }

@@ -14,7 +14,7 @@ struct ingest_ranks;
 struct ingest_plan {
     enum histogram_variant variant;
     struct feature_set features;
-    char *parameters; /* canonical JSON of the options that shape the content */
+    char *parameters; /* canonical JSON of the options that affect the content */
     char *preset;     /* how the features are joined, or NULL */
     bool has_few;
     struct ingest_few few;        /* of a preset that learns; it owns its texts */
@@ -22,7 +22,7 @@ struct ingest_plan {
     const char *remade;           /* a clustering that will be recomputed afterwards, or NULL */
     uint64_t most_clusters;       /* as requested; 0: none */
     bool keeps_few;  /* a preset is requested, but the file has the features for few images */
-    bool thumbnails; /* of a new file, if not requested */
+    bool thumbnails; /* for a new file, if not requested */
     bool redo;       /* features are added or relearned: every image is decoded again */
     struct takeover takeover;
 };

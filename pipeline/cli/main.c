@@ -108,9 +108,9 @@ static char *join_words(int argc, char *const *argv)
     return text;
 }
 
-/* For errors before the processes have joined each other: only the first prints them. A process that is
- * out of memory, perhaps alone, ends by a signal, since MPICH's mpiexec would otherwise not end the
- * others, which wait for it. */
+/* For errors before the processes have joined each other: only the first prints them. A process
+ * that is out of memory, perhaps alone, ends by a signal, since MPICH's mpiexec would otherwise not
+ * end the others, which are waiting for it. */
 static void launch_misuse(const struct error *err)
 {
     if (err->native == ENOMEM && processes_told()) {
@@ -124,9 +124,10 @@ static void launch_misuse(const struct error *err)
 /* The others are silent and end after the first has printed the error. */
 static enum status refuse(const struct command *command, struct error *err)
 {
-    error_set(err, STATUS_USAGE,
-              "clpipe %s does not share its work, and %s has started several of it: start one",
-              command->name, processes_told());
+    error_set(
+        err, STATUS_USAGE,
+        "clpipe %s does not share its work, and %s has started it more than once: start it once",
+        command->name, processes_told());
     error_remedy(err, REMEDY_ALONE);
     launch_misuse(err);
     if (processes_told_rank() > 0)
@@ -180,8 +181,8 @@ static enum status launch_open(struct options *options, int argc, char *const *a
     return STATUS_OK;
 }
 
-/* Ends the command with the same status and error in all processes; only the first prints it,
- * before processes_close. */
+/* Ends the command with the same status and error in all processes; only the first prints the
+ * error, before processes_close. */
 static enum status launch_finish(struct options *options, enum status status, struct error *err)
 {
     if (err->remedy == REMEDY_OTHER_WRITER && processes_started() &&
@@ -242,7 +243,7 @@ static enum status count_files(unsigned *count, const struct options *options, u
     return all < 2 || pictures || *count == all
                ? STATUS_OK
                : misuse(err, options->command,
-                        "unexpected argument '%s': only clpipe files can be taken as one",
+                        "unexpected argument '%s': only clpipe files can be read as one",
                         PATH_TEXT(options->operand[first + (*count ? *count : 1)]));
 }
 

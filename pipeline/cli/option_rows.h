@@ -42,8 +42,8 @@ extern const struct option carried_rows[];
 
 #define ONNXRUNTIME_ROW                                                                            \
     TEXT("onnxruntime", onnxruntime, "PATH",                                                       \
-         "library of ONNX Runtime, or a directory with it, such as that of the Python package "    \
-         "onnxruntime, for features net:model=FILE.onnx",                                          \
+         "the ONNX Runtime library, or a directory that holds it, such as that of the Python "     \
+         "package onnxruntime, for features net:model=FILE.onnx",                                  \
          .note = "$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the system")
 
 #define OUTPUT_ROW(usual, told, ...)                                                               \
@@ -59,13 +59,13 @@ extern const struct option carried_rows[];
 
 #define MAX_TIME_ROW                                                                               \
     ROW(OPTION_SECONDS, "max-time", COMMON(max_time), "SECONDS",                                   \
-        "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as Slurm has it; 0: no "  \
+        "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as in Slurm; 0: no "      \
         "time is left, exit status 4); the same command resumes",                                  \
         .note = "none; in a Slurm job, two minutes before its end")
 
 #define VERIFY_INPUT_ROW                                                                           \
     FLAG("verify-input", verify_input,                                                             \
-         "read all rows to see whether a result is there already; otherwise only size, "           \
+         "read all rows to see whether the result already exists; otherwise only size, "           \
          "modification time and a sample are compared")
 
 #define PATHS_ROW                                                                                  \

@@ -13,8 +13,8 @@ static const struct option general_rows[] = {
     FLAG("quiet", quiet, "print errors only", .letter = 'q'),
     FLAG("verbose", verbose, "print more detail", .letter = 'v'),
     CHOICE("mpi", mpi, "auto|openmpi|mpich|off",
-           "auto: processes that mpirun, mpiexec or srun has started share the work, if the "
-           "command can do that, else they are refused; off: each works by itself",
+           "auto: processes started by mpirun, mpiexec or srun share the work if the command can "
+           "do that, else they are refused; off: each works on its own",
            .initial = "auto"),
     {.name = NULL}};
 const struct option_group group_general = {"General", general_rows};

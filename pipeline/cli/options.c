@@ -61,8 +61,8 @@ unsigned name_edits(const char *a, const char *b)
     return cost[n][m];
 }
 
-/* Keeps in *best the candidate nearest to `typed`, if near enough to be a suggestion: up to a third
- * of its letters may be wrong, and `typed` may be its beginning. */
+/* Keeps in *best the candidate nearest to `typed` if it is near enough for a suggestion: up to a
+ * third of its letters may be wrong, and `typed` may be its beginning. */
 static void consider(const char **best, unsigned *best_cost, const char *typed,
                      const char *candidate)
 {
@@ -88,7 +88,7 @@ const struct command *command_find(const char *name, const char **nearest)
     return NULL;
 }
 
-/* Group i of a command, its own ones first, then those of all; NULL past the last. */
+/* Group i of a command, its own groups first, then those of all commands; NULL past the last. */
 static const struct option_group *option_group_at(const struct command *command, unsigned i)
 {
     unsigned own = 0;
@@ -152,7 +152,7 @@ static const char *hint_for(char *hint, size_t size, const struct command *comma
             if (others[i].hint)
                 snprintf(hint, size, " (did you mean %s?)", others[i].hint);
             else
-                snprintf(hint, size, " (directories are read with all that is below them)");
+                snprintf(hint, size, " (directories are read with everything below them)");
         }
     return hint;
 }
@@ -176,7 +176,7 @@ static enum status unknown_option(const struct command *command, const char *typ
             consider(&nearest, &cost, name, row->name);
     if (nearest)
         return misuse(err, command, "unknown option --%s (did you mean --%s?)", shown, nearest);
-    /* It may be another command's. */
+    /* It may be an option of another command. */
     for (unsigned i = 0; commands[i]; i++)
         if (option_find(commands[i], typed, length))
             return misuse(err, command, "--%s is an option of clpipe %s, not of clpipe %s", shown,
@@ -617,7 +617,7 @@ static enum status check_operands(const struct options *options, struct error *e
                       command->arguments);
     for (unsigned i = 0; i < options->operand_count; i++)
         if (!options->operand[i][0])
-            return misuse(err, command, "an empty name was given for %s", command->operand_name);
+            return misuse(err, command, "the name given for %s is empty", command->operand_name);
     return STATUS_OK;
 }
 
@@ -643,12 +643,13 @@ static void set_initial(struct options *out)
     const struct option_group *group;
     for (unsigned i = 0; (group = option_group_at(out->command, i)); i++)
         for (const struct option *row = group->row; row->name; row++) {
-            /* A command's own row counts, not one of all commands with its name. */
+            /* A command's own row takes precedence over a row of all commands with the same
+             * name. */
             if (option_find(out->command, row->name, strlen(row->name)) != row)
                 continue;
             if (row->type == OPTION_CHOICE)
                 *(int *)((char *)out + row->at) = -1;
-            /* A list's default applies only if the list is empty, so its reader applies it. */
+            /* A list's default applies only if the list stays empty, so its reader applies it. */
             if (row->initial && row->type != OPTION_LIST) {
                 enum status status = set_value(out, row, row->name, row->initial, NULL);
                 assert(status == STATUS_OK);

@@ -2,7 +2,7 @@
  * defaults, so that they cannot contradict each other.
  *
  * GNU style: --opt=value, --opt value, -o value, -ovalue, -qv, options and operands in any order,
- * "--" ends the options. An option given twice: the last one counts, unless it is a list. */
+ * "--" ends the options. If an option is given twice, the last one counts, unless it is a list. */
 #ifndef CLPIPE_CLI_OPTIONS_H
 #define CLPIPE_CLI_OPTIONS_H
 
@@ -36,7 +36,7 @@ struct options {
     struct call *call; /* call.h */
     const char **operand;
     unsigned operand_count;
-    char **made_operand; /* those of `operand` expanded from ranges of SOURCEs */
+    char **made_operand; /* the members of `operand` that were expanded from ranges of SOURCEs */
     unsigned made_count;
     char *command_line; /* as typed, quoted for a shell, UTF-8 */
     const struct option *given[OPTIONS_MAX_GIVEN];
@@ -119,8 +119,8 @@ struct command {
     bool joins_first, joins_output;
     bool computes; /* uses a device: --device and similar options have an effect */
     bool threads;  /* of these, only --threads has an effect */
-    /* Whether processes started by a launcher share the work, or may work independently. Otherwise
-     * they are refused, since each would do all of the work. */
+    /* Whether processes started by a launcher share the work, or may work independently. If
+     * neither, they are refused, since each would do all of the work. */
     bool ranks_share, ranks_apart;
     bool ranks_merge; /* with --shard mpi, the launcher's ranks make one output */
     const struct option_group group[OPTION_GROUPS]; /* its own; NULL after the last */
@@ -177,10 +177,10 @@ unsigned name_edits(const char *a, const char *b);
 /* The command of that name, or NULL; *nearest: a suggestion, or NULL. */
 const struct command *command_find(const char *name, const char **nearest);
 
-/* Checks that the file named by `option` may be written. An existing one may be replaced only with
- * --force or if it is empty, and never if it is the command's input (its first operand). From now on it
- * must stay unchanged until it is written (output_claim). path NULL: no file. STATUS_USAGE: it is the
- * input. STATUS_FAILED: it exists. */
+/* Checks that the file named by `option` may be written. An existing file may be replaced only with
+ * --force or if it is empty, and never if it is the command's input (its first operand). From now
+ * on it must stay unchanged until it is written (output_claim). path NULL: no file. STATUS_USAGE:
+ * it is the input. STATUS_FAILED: it exists. */
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);
 

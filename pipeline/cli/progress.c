@@ -1,6 +1,6 @@
 /* progress.c: the live line and its plain substitute.
  *
- * Rates are smoothed over about RATE_SECONDS, so that the time left follows the disk and not the
+ * Rates are smoothed over about RATE_SECONDS, so that the time left reflects the disk and not the
  * first second; the time left is estimated from bytes, since decoding time depends on them more
  * than on the number of files. */
 #include "cli/progress.h"
@@ -101,7 +101,7 @@ static unsigned terminal_columns(void)
     return 80;
 }
 
-/* Shows the parts that fit, in order; those of the highest rank are dropped first. */
+/* Shows the parts that fit, in order; those with the highest rank are dropped first. */
 struct part {
     char text[96];
     unsigned rank;
@@ -195,7 +195,7 @@ static void update_rates(struct progress *progress, const struct ingest_progress
         return;
     double items = (double)(report->done - progress->last_items) / passed;
     double bytes = (double)(report->bytes_done - progress->last_bytes) / passed;
-    /* While the phase is younger than the window this is its plain mean. */
+    /* While the phase is younger than the window, this is its plain mean. */
     double weight = 1 - exp(-passed / fmin(RATE_SECONDS, fmax(report->seconds, 0.05)));
     if (!progress->has_rate)
         weight = 1;
@@ -307,7 +307,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     progress_stage(progress, "k-means");
     if (!progress->live && !progress->plain)
         return;
-    if (progress->phase[0]) { /* the iterations are a step of their own */
+    if (progress->phase[0]) { /* the iterations have a step of their own */
         progress->phase = "";
         progress->shown_seconds = 0;
         progress->step_start = clock_now();

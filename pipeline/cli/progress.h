@@ -36,7 +36,7 @@ struct progress {
     int64_t phase_drawn; /* when progress_phase last did */
     uint32_t max_iter;
     char sweep[48];      /* "k = 12 (3 of 15), ", or "" */
-    int64_t sweep_shown; /* time of the last plain line about it */
+    int64_t sweep_shown; /* time of the last plain line about the phase */
 };
 
 /* Shows nothing yet. `options`, which are not kept, determine whether and how progress is shown. */
@@ -50,7 +50,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total);
 /* For struct cluster_sweep_config. */
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count);
-/* A step without a measure: "reading rows". */
+/* A step whose progress is not measured: "reading rows". */
 void progress_step(void *context, const char *text);
 /* Starts a stage; NULL: "other". Reports of a phase or step also start their stage. Time in which kernels
  * were compiled is a stage of its own. */

@@ -36,7 +36,7 @@ void remedy_append(struct error *err)
         [REMEDY_NO_REPORT] = "or run with --no-report",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
         [REMEDY_ADD_CODES] = "add them with clpipe ingest SOURCE... -o FILE --add-codes",
-        [REMEDY_ALLOW_REMOVAL] = "if that is meant, give --allow-removal",
+        [REMEDY_ALLOW_REMOVAL] = "if this is intended, give --allow-removal",
         [REMEDY_GIVE_CLASSES] = "name the classes with --classes FILE.csv",
         [REMEDY_RETRAIN] = "learn a new one, and compute all rows again, with --retrain",
         [REMEDY_RETRAIN_GIVEN] =
@@ -50,7 +50,7 @@ void remedy_append(struct error *err)
             "name another output with -o, start as many ranks as before, or start "
             "over with --fresh",
         [REMEDY_SAME_PARTS] = "start over with --fresh",
-        [REMEDY_ALONE] = "with --mpi off each process works by itself",
+        [REMEDY_ALONE] = "with --mpi off each process works on its own",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);
@@ -68,8 +68,8 @@ const char *remedy_of_reason(enum reason reason)
                               "the disk or network it is on.",
         [REASON_VANISHED] = "The file was removed or renamed while clpipe ran: run again "
                             "when nothing else changes the directory.",
-        [REASON_CHANGED] = "The file changed while it was read: run again with "
-                           "--retry-failed when it is no longer written to.",
+        [REASON_CHANGED] = "The file changed while it was read: run again with --retry-failed when "
+                           "it is no longer being written.",
         [REASON_EMPTY] = "The file has no bytes, as after an interrupted copy or download: fetch "
                          "it again or delete it.",
         [REASON_UNKNOWN_FORMAT] = "The name is that of an image, but clpipe does not recognise the "
@@ -82,9 +82,8 @@ const char *remedy_of_reason(enum reason reason)
         [REASON_TOO_LARGE] = "The image has more pixels than --max-pixels allows, or the file far "
                              "more bytes than they "
                              "need: raise it if you trust the file.",
-        [REASON_TOO_MANY_SCANS] =
-            "The progressive JPEG has more scans than --max-scans allows: raise "
-            "it if the file is to be trusted.",
+        [REASON_TOO_MANY_SCANS] = "The progressive JPEG has more scans than --max-scans allows: "
+                                  "raise it if you trust the file.",
         [REASON_TIMEOUT] =
             "Decoding took longer than --max-decode-seconds: raise the limit or leave it out.",
         [REASON_OUT_OF_MEMORY] = "The decoder ran out of memory: run again with "

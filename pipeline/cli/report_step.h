@@ -17,7 +17,7 @@ enum status report_step(struct pages_counts *counts, const char *file, const cha
                         const char *name, bool keep, bool link_originals,
                         const struct options *options, struct error *err);
 
-/* Prints the line that says what to open. */
+/* Prints the line that says which page to open. */
 void report_open_line(const struct options *options, const char *directory);
 
 /* Writes members of the open object. */

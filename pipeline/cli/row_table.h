@@ -10,7 +10,7 @@ struct table {
     struct sink *sink;
     int format;               /* enum export_format; with FORMAT_NPY and -1 the sink gets nothing */
     struct json *report;      /* each row is an object of its open array; NULL: none */
-    const char *const *names; /* of the columns, ended by NULL */
+    const char *const *names; /* of the columns, terminated by NULL */
     /* Bit i: column i is missing there. */
     uint32_t not_in_cells, not_in_report;
 
@@ -19,8 +19,8 @@ struct table {
     struct json line;
 };
 
-/* Writes the head of the table, the members above being set. `values` columns SERIES_0, SERIES_1... follow
- * those that have names. */
+/* Writes the head of the table; the members above must be set. `values` columns SERIES_0,
+ * SERIES_1... follow those that have names. */
 void table_begin(struct table *table, const char *series, uint32_t values);
 
 /* A row: table_row, a field for each column in their order, table_end_row. */

@@ -13,7 +13,7 @@ static enum status read_array_task(struct list_share *out, struct error *err)
     const unsigned long long last = (unsigned long long)out->count - 1;
     if (!task)
         return error_set(err, STATUS_USAGE,
-                         "--shard slurm/%llu: this is no task of a Slurm array "
+                         "--shard slurm/%llu: this is not a task of a Slurm array "
                          "(SLURM_ARRAY_TASK_ID is not set): sbatch --array=0-%llu",
                          last + 1, last);
     if (!parse_u64(&out->index, task, 0, last))
@@ -41,9 +41,9 @@ static enum status read_rank(struct list_share *out, struct error *err)
         return error_set(err, STATUS_USAGE, "--shard mpi: %s is %.40s and %s is %.40s", pairs[i][0],
                          rank, pairs[i][1], size);
     }
-    return error_set(err, STATUS_USAGE,
-                     "--shard mpi: no launcher of MPI has started this process: mpirun -n N clpipe "
-                     "..., or srun");
+    return error_set(
+        err, STATUS_USAGE,
+        "--shard mpi: no MPI launcher has started this process: mpirun -n N clpipe ..., or srun");
 }
 
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err)

@@ -1,7 +1,7 @@
 /* signals.c: a thread that waits for signals.
  *
  * They are blocked in all other threads, so handlers do not matter: LLVM, in the OpenCL runtimes of
- * CPUs, installs its own when it first compiles, one of which swallows SIGUSR1. */
+ * CPUs, installs its own when it first compiles, and one of them swallows SIGUSR1. */
 #include "cli/signals.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -55,10 +55,10 @@ static void *watch(void *unused)
             timed = false;
         stop_request(&stop, number == 0 ? STOP_TIME : STOP_SIGNAL);
         if (number == SIGINT && ++interrupts == 2) {
-            /* Not through the log, whose lock a stuck thread may hold. */
+            /* Not through the log: a stuck thread may hold its lock. */
             static const char clean[] = "\r\033[K\033[?7h";
             ssize_t written = log_is_terminal() ? write(STDERR_FILENO, clean, sizeof clean - 1) : 0;
-            (void)written; /* errors cannot be reported any more */
+            (void)written; /* errors can no longer be reported */
             _exit(130);
         }
     }

@@ -1,8 +1,8 @@
 /* sink.h: the main output of a command: to standard output, a pipe or device, or a file that appears
  * when complete.
  *
- * Errors stay with the sink until sink_close, so that writing needs no checks; a reader that closes the
- * pipe is no error: everything after that is dropped quietly. One thread. */
+ * Errors stay with the sink until sink_close, so that writing needs no checks; a reader that closes
+ * the pipe is not an error: everything after that is silently dropped. One thread. */
 #ifndef CLPIPE_CLI_SINK_H
 #define CLPIPE_CLI_SINK_H
 

@@ -15,7 +15,7 @@ enum role {
 static const struct stored_option {
     const char *name; /* its key has _ instead of - */
     enum role role;
-    bool sparse; /* not stored if off or the first of its words */
+    bool sparse; /* not stored if it is off or the first of its words */
 } rows[] = {{"alpha", SHAPES, false},
             {"icc", SHAPES, true},
             {"max-pixels", LIMITS, false},
@@ -130,7 +130,7 @@ enum status stored_take(struct options *options, const struct parameters *parame
             text = "on";
         else if (row->type != OPTION_LIST && row->type != OPTION_FLAG)
             text = stored_text(buffer, sizeof buffer, parameters, key);
-        /* Values that this version does not accept are left alone. */
+        /* Values that this version does not accept are ignored. */
         if (text)
             option_set(options, row, text, NULL);
         for (unsigned j = 0;

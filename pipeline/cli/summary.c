@@ -200,7 +200,7 @@ static void find_bottleneck(char *text, size_t size, const struct ingest_report 
         return;
     if (busy_per_cent(stage) < 50) {
         snprintf(text, size,
-                 "no stage was busy for half of the time (%s: %d %%); starting the device and "
+                 "no stage was busy for half the time (%s: %d %%); starting the device and "
                  "building its kernels once takes the same time for any number of images",
                  stage->name, busy_per_cent(stage));
         return;
@@ -527,7 +527,7 @@ static uint32_t next_best(const struct clustering_report *result, double *measur
     return best;
 }
 
-/* If one cluster holds most images, the others say little. */
+/* If one cluster holds most of the images, the others say little. */
 static void dominance_line(struct text *text, const struct clustering_report *result)
 {
     const struct cluster_outcome *of = &result->level[0].outcome;

@@ -126,7 +126,7 @@ static void draw_cells(const struct plot *plot, const struct measure *measure,
         const uint32_t i = drawn_value(plot, column);
         const double value = value_of(plot->sweep, measure, i);
         unsigned level = 0;
-        /* The least value has a mark, too: an empty cell means no value. */
+        /* Even the least value has a mark: an empty cell means that there is no value. */
         if (isfinite(value))
             level = 1 + (unsigned)lround(height_of(range, value) * (lines * levels - 1));
         level = level > line * levels ? level - line * levels : 0;
@@ -302,7 +302,7 @@ static void svg_axis(struct sink *sink, const struct result_sweep *sweep, unsign
 {
     const uint32_t every = (sweep->count + 10) / 11;
     for (uint32_t i = 0; i < sweep->count; i++) {
-        /* Not if it would overlap the suggested one's. */
+        /* Not if it would overlap the label of the suggested k. */
         const bool near = fabs(svg_x(sweep, i) - svg_x(sweep, suggested)) < 30;
         if (i == suggested || (i % every == 0 && !near))
             sink_printf(sink, "<text class=\"small middle%s\" x=\"%.1f\" y=\"%u\">%u</text>\n",

@@ -6,7 +6,7 @@
 #include "result/result.h"
 #include <stdio.h>
 
-/* The character set for drawing. */
+/* The characters for drawing. */
 struct plot_style {
     unsigned width; /* columns */
     bool blocks;    /* block elements of Unicode; else ASCII */

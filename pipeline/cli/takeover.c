@@ -32,7 +32,7 @@ static void note_digest(struct feature *feature, const char *spec)
     feature_write_spec(feature);
 }
 
-/* The features of a file in their original order, which HDF5 groups do not keep. */
+/* The features of a file in their original order, which an HDF5 group does not keep. */
 static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
 {
     const char *entry;
@@ -226,11 +226,11 @@ static enum status take_share(struct takeover *t, const struct options *options,
     if (theirs->count > 0)
         snprintf(what, sizeof what, "shard %llu/%llu", (unsigned long long)theirs->index,
                  (unsigned long long)theirs->count);
-    return error_set(err, STATUS_USAGE,
-                     "%s is %s, the command asks for shard %llu/%llu: give each shard an output of "
-                     "its own",
-                     PATH_TEXT(options->output), what, (unsigned long long)mine->index,
-                     (unsigned long long)mine->count);
+    return error_set(
+        err, STATUS_USAGE,
+        "%s is %s, but the command asks for shard %llu/%llu: give each shard an output of its own",
+        PATH_TEXT(options->output), what, (unsigned long long)mine->index,
+        (unsigned long long)mine->count);
 }
 
 /* --- features -------------------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ out:
     return status;
 }
 
-/* --normalize, --blur and --store without --feature must be what the file's features have. */
+/* --normalize, --blur and --store without --feature must match the file's features. */
 static enum status check_without_specs(const struct takeover *t, const struct options *options,
                                        struct error *err)
 {
@@ -464,7 +464,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         snprintf(first, FEATURE_NAME_MAX, "%s", t->old.features.feature[0].name);
     if (lacking)
         return refuse_feature(t, lacking, missing, options, err);
-    /* The same features in another order match the log. */
+    /* The same features in a different order match the log. */
     if (t->unfinished && given && all->count == t->old.features.count) {
         bool same = true;
         for (unsigned i = 0; i < all->count && same; i++) {
@@ -566,8 +566,8 @@ void takeover_tell(const struct takeover *t, const struct options *options)
     const unsigned nested = places_nested(added, kept, places);
     if (nested > 0)
         log_message(LOG_NOTICE,
-                    "notice: the source %s lies below %s%s: a file below both is an image twice",
-                    added, kept, nested > 1 ? " (and others likewise)" : "");
+                    "notice: the source %s lies below %s%s: a file below both counts twice", added,
+                    kept, nested > 1 ? " (and others likewise)" : "");
     if (!t->file)
         return;
     const char *output = PATH_TEXT(options->output);

@@ -31,17 +31,17 @@ struct takeover {
 };
 
 /* Reads options->output, if it exists and --fresh is not given. The store refuses files that cannot
- * be updated. Close it also after a failure. */
+ * be updated. Close it even after a failure. */
 enum status takeover_open(struct takeover *out, const struct options *options, struct error *err);
 void takeover_close(struct takeover *takeover);
 
-/* The features of the new file: those of the old one in its order, then, with --add, those of the
- * command that it lacks. Without an old file, those of the command: its SPECs, else `specs`.
- * Codebooks come from the file or from the file named by a SPEC and belong to `t`; with --retrain,
- * and for new features, they are still missing. Normalisation and blur missing from a SPEC are those
- * of the file's feature of that name. *first: the name of the first feature that the command gives,
- * or that the file has. STATUS_USAGE: the file lacks one and --add is not given, or has another one
- * of that name. */
+/* The features of the new file: those of the existing one in its order, then, with --add, those of
+ * the command that it lacks. Without an existing file, those of the command: its SPECs, else
+ * `specs`. Codebooks come from the file or from the file named by a SPEC and belong to `t`; with
+ * --retrain, and for new features, they are still missing. Normalisation and blur missing from a
+ * SPEC are those of the file's feature of that name. *first: the name of the first feature that the
+ * command gives, or that the file has. STATUS_USAGE: the file lacks one and --add is not given, or
+ * has another one of that name. */
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
                               struct takeover *t, const char *const *specs, unsigned count,
                               const struct options *options, struct error *err);
@@ -49,7 +49,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 /* Appends to an error: the command as it was typed, with --add. */
 void takeover_advise_add(struct error *err, const struct options *options);
 
-/* Whether the command raises a limit on files above that used for the file (--max-pixels...). */
+/* Whether the command raises a limit on files (--max-pixels...) above the file's. */
 bool takeover_raises_limits(const struct takeover *t);
 
 /* STATUS_USAGE: an option that affects values differs from the file's, unless it raises a limit. */

@@ -23,7 +23,7 @@ static unsigned help_width(void)
     return width < 60 ? 60 : width > 100 ? 100 : width;
 }
 
-/* A space at which no line is broken. */
+/* A space at which lines are not broken. */
 #define HARD_SPACE '\001'
 
 /* Prints `text` wrapped between `column` and the width; the first line begins at `at`. */
@@ -101,7 +101,7 @@ enum status usage_command(const struct command *command, struct error *err)
         return status;
     sink_printf(&sink, "clpipe %s: %s\n\nusage: clpipe %s %s\n", command->name, command->summary,
                 command->name, command->arguments);
-    for (const char *text = command->about; text && *text;) { /* a paragraph for each line */
+    for (const char *text = command->about; text && *text;) { /* each line is a paragraph */
         size_t length = strcspn(text, "\n");
         char *paragraph = strndup(text, length);
         sink_text(&sink, "\n");

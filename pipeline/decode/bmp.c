@@ -53,10 +53,11 @@ static enum reason check_variant(struct bmp *bmp, uint32_t header, struct failur
     if (c > ALPHA_FIELDS)
         return failure_set(failure, REASON_UNSUPPORTED, "compression %u", c);
     if (bits != 1 && bits != 2 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32)
-        return failure_set(failure, REASON_CORRUPT, "%u bits a pixel", bits);
+        return failure_set(failure, REASON_CORRUPT, "%u bits per pixel", bits);
     if ((c == RLE8 && bits != 8) || (c == RLE4 && bits != 4) ||
         ((c == FIELDS || c == ALPHA_FIELDS) && bits != 16 && bits != 32))
-        return failure_set(failure, REASON_CORRUPT, "compression %u with %u bits a pixel", c, bits);
+        return failure_set(failure, REASON_CORRUPT, "compression %u with %u bits per pixel", c,
+                           bits);
     return REASON_NONE;
 }
 
@@ -197,7 +198,7 @@ static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
     return bytes % 2 == 0 || input_byte(bmp->input) >= 0;
 }
 
-/* Has the bitmap ended? Also if the last row is full: the end mark may be missing. */
+/* Has the bitmap ended? True, too, if the last row is full: the end mark may be missing. */
 static bool is_full(const struct bmp *bmp, const struct pen *pen)
 {
     return pen->y >= bmp->height || (pen->y == bmp->height - 1 && pen->x >= bmp->width);

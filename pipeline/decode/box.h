@@ -12,7 +12,7 @@
 #define BOX_UNIT 16u
 
 /* The end of box `box` of `to` boxes over `from` rows or columns, in units. Boxes of at least 2
- * rows or columns have whole ones only, as in Pillow's filter: box_is_whole. */
+ * rows or columns consist of whole ones, as in Pillow's filter: box_is_whole. */
 bool box_is_whole(uint32_t from, uint32_t to);
 uint64_t box_end(uint32_t from, uint32_t to, uint32_t box);
 

@@ -10,10 +10,11 @@
 struct codec {
     /* Its library, with the version at run time if the library has one; NULL: clpipe's own code. */
     const char *(*library)(void);
-    size_t state_bytes;        /* bytes of the state; allocated per thread that meets the format */
+    size_t state_bytes;        /* bytes of the state; allocated for each thread that encounters
+                                * the format */
     void (*init)(void *state); /* initialises a zeroed state; NULL: not needed */
     /* Reads the header from the start of the file. A codec that can scale sets info's out_width and
-     * out_height; those of others are left 0. */
+     * out_height; others leave them 0. */
     enum reason (*begin)(void *state, struct input *input, const struct decode_options *options,
                          uint64_t file_bytes, struct image_info *info, struct failure *failure);
     /* The next rows as RGB. */
@@ -25,7 +26,7 @@ struct codec {
     /* Reads the picture's stream, if begin has set info->stream_bytes; false: the file is not
      * suitable. NULL: not supported. */
     bool (*stream)(void *state, void *dst);
-    /* After the last row: checks the rest of the picture's data. NULL: not needed. */
+    /* Called after the last row: checks the rest of the picture's data. NULL: not needed. */
     enum reason (*end)(void *state, struct failure *failure);
     /* Back to idle from any state; frees memory that depends on the picture. NULL: there is
      * none. */

@@ -30,7 +30,8 @@ struct colours {
     struct icc *icc; /* the kept transforms; NULL before the first profile */
     bool wanted;     /* profiles are to be applied */
     /* Of the current picture: */
-    bool managed, differs; /* a profile is applied; it changes a colour by more than two levels */
+    bool managed, differs; /* a profile is applied; it changes some colour by more than two
+                            * levels */
     enum icc_space space;  /* if managed */
     bool premultiplied;    /* colours come as c * a; set by the codec */
     enum alpha_mode mode;
@@ -41,10 +42,10 @@ struct colours {
 /* Before rows are read: makes `alphas`. */
 enum reason colours_start(struct colours *colours, struct failure *failure);
 
-/* Sets the picture's profile, if profiles are wanted. It is left out, and pixels stay as they are,
- * if it is damaged, too large, for other pixels than `space`, or needs more than 32 MiB in lcms2.
- * Adds the peak memory of this, and of two copies of the profile that the caller may have, to
- * *memory. Fails only if the system is out of memory. */
+/* Sets the picture's profile, if profiles are wanted. It is ignored, and pixels stay as they are,
+ * if it is damaged, too large, not for pixels of `space`, or needs more than 32 MiB in lcms2. Adds
+ * the peak memory of this, and of two copies of the profile that the caller may have, to *memory.
+ * Fails only if the system is out of memory. */
 enum reason colours_profile(struct colours *colours, uint64_t *memory, const void *profile,
                             size_t size, enum icc_space space, struct failure *failure);
 
@@ -60,12 +61,12 @@ void colours_end(struct colours *colours);
 
 /* --- lcms2: icc.c, or icc_without.c ---------------------------------------------------------- */
 
-/* colours_profile, when profiles are wanted. */
+/* colours_profile for a decoder that wants profiles. */
 enum reason icc_begin(struct colours *colours, uint64_t *memory, const void *profile, size_t size,
                       enum icc_space space, struct failure *failure);
 /* Converts `count` pixels of src, of a picture that is managed, to RGB at dst. */
 void icc_row(const struct colours *colours, uint8_t *dst, const uint8_t *src, uint32_t count);
-/* Frees transforms that are too large to keep; all of them. */
+/* Free the transforms that are too large to keep, and all of them. */
 void icc_end(struct colours *colours);
 void icc_close(struct colours *colours);
 

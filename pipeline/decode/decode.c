@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #define FORMATS_MAX 32u
-/* Upper bound on the file bytes read: these, or one per allowed pixel if that is more, plus a
- * number per pixel of the picture. */
+/* Upper bound on the file bytes read: this many, or one per allowed pixel if that is more, plus
+ * some per pixel of the picture. */
 #define SPARE_BYTES (UINT64_C(256) << 20)
 #define PIXEL_BYTES 16u
 
@@ -71,7 +71,7 @@ static enum reason check_unchanged(struct local *local, struct failure *failure)
     if (blob->memory)
         return REASON_NONE;
     if (fstat(blob->fd, &st) != 0)
-        return failure_errno(failure, REASON_UNREADABLE, errno, "cannot look at the file");
+        return failure_errno(failure, REASON_UNREADABLE, errno, "cannot examine the file");
     if (!S_ISREG(st.st_mode))
         return failure_set(failure, REASON_CHANGED, "no longer a regular file");
     if ((uint64_t)st.st_size != blob->file_bytes || clock_file_time(&st.st_mtim) != blob->mtime_ns)

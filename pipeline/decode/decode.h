@@ -54,9 +54,9 @@ struct image_info {
                        * decode_for_display: it was applied and changes colours */
     bool scale_ignored;    /* options.scale > 1, but the format has no scaling */
     bool progressive;      /* a JPEG with several scans that refine each other */
-    uint64_t memory;       /* bytes that the codec will allocate besides the caller's rows */
-    struct dct_layout dct; /* colour is not DCT_NONE: decode_coefficients may be called */
-    uint64_t stream_bytes; /* not 0: decode_stream may be called, for at most this many bytes */
+    uint64_t memory;       /* bytes that the codec will allocate, without the caller's rows */
+    struct dct_layout dct; /* if colour is not DCT_NONE, decode_coefficients may be called */
+    uint64_t stream_bytes; /* if not 0, decode_stream may be called, for at most this many bytes */
 };
 
 struct decode;
@@ -92,7 +92,7 @@ unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side);
 /* Starts a file; the blob must stay open until end or abort. `path` only decides between
  * unknown-format and not-an-image. Sets *info and returns REASON_NONE, or sets *failure. A file
  * that differs from the blob's size or time is REASON_CHANGED, as is any failure of a file that
- * changed meanwhile. */
+ * changed in the meantime. */
 enum reason decode_begin(struct decode *decode, const struct blob *blob, const char *path,
                          struct image_info *info, struct failure *failure);
 
@@ -106,10 +106,10 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
  * decode_rows from them; failures are the same. Ends with decode_end. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
 
-/* Alternative to decode_rows if info.stream_bytes is set: writes the payload of decode/stream.h for a
- * picture with layout info.dct to dst (16-byte aligned). Ends with decode_end, which does not check
- * the entropy-coded data: stream decoders accept only what decode_rows would decode, to the same
- * pixels; files that they refuse are decoded again. False: not suitable; call decode_abort and
+/* Alternative to decode_rows if info.stream_bytes is set: writes the payload of decode/stream.h for
+ * a picture with the layout info.dct to dst (16-byte aligned). Ends with decode_end, which does not
+ * check the entropy-coded data: stream decoders accept only what decode_rows would decode, to the
+ * same pixels; files that they refuse are decoded again. False: not suitable; call decode_abort and
  * decode_begin, then decode coefficients or rows. */
 bool decode_stream(struct decode *decode, void *dst);
 
@@ -126,7 +126,7 @@ void decode_abort(struct decode *decode);
 /* Bytes read from the file so far (the current or the last one). */
 uint64_t decode_bytes_read(const struct decode *decode);
 
-/* Frees *decode, unless it is NULL, and sets it to NULL. */
+/* Frees *decode if it is not NULL, and sets it to NULL. */
 void decode_close(struct decode **decode);
 
 /* Name and version of the library for options.icc, or NULL: not in this build; options.icc must be

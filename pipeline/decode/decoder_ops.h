@@ -8,7 +8,7 @@
 #include "decode/decode.h"
 
 struct decoder_ops {
-    /* NULL if nothing has to be started and files are not read ahead. */
+    /* NULL if nothing needs starting and files are not read ahead. */
     enum status (*ready)(struct decode *decode, struct error *err);
     unsigned (*ahead)(const struct decode *decode);
     void (*announce)(struct decode *decode, const struct decode_file *files, unsigned count);

@@ -149,17 +149,17 @@ static const struct row rows[] = {
     READ("pnm", "pnm pbm pgm ppm pam", codec_pnm,
          "P1 to P7, up to 16 bits; the first picture",
          BY(netpbm_name)),
-    READ("pfm", "pfm", codec_pfm, "grey and RGB; 0.0 to 1.0 becomes 0 to 255",
+    READ("pfm", "pfm", codec_pfm, "grey and RGB; 0.0 to 1.0 become 0 to 255",
          BY(netpbm_name)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("heif", "HEIF", "heic heif", codec_heif,
          "libheif-dev, libde265-dev and libdav1d-dev",
-         "the primary picture, of up to 16 bits; turned and cropped as the file says",
+         "the primary picture, of up to 16 bits; rotated and cropped as the file says",
          BY(brand_name)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("avif", "AVIF", "avif", codec_avif,
          "libheif-dev, libde265-dev and libdav1d-dev",
-         "the primary picture, of up to 16 bits; turned and cropped as the file says",
+         "the primary picture, of up to 16 bits; rotated and cropped as the file says",
          BY(brand_name)),
     READ_IF(CLPIPE_WITH_JXL)
         ("jxl", "JPEG XL", "jxl", codec_jxl, "libjxl-dev",

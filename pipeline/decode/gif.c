@@ -1,6 +1,6 @@
 /* gif.c: GIF through giflib: the first frame on its canvas.
  *
- * Canvas outside the frame is transparent, whatever background the header has (as in browsers);
+ * The canvas outside the frame is transparent, whatever background the header has (as in browsers);
  * with --alpha drop it has the background colour. Frames are clipped to the canvas. A picture
  * without colour tables is grey; an index beyond the table is black. Lines are converted into the
  * caller's rows; only interlaced frames are buffered. */

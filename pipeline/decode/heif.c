@@ -2,10 +2,10 @@
  *
  * libheif applies the container's rotation and cropping; mirroring is applied last, here. So rows
  * are upright and no orientation is reported: the Exif block of such files repeats it. The
- * container's size may be that before the rotation or, from some cameras, the one after it, so with
- * a rotation the coded picture's header is checked before decoding. The whole picture is decoded at
- * once, on the calling thread, to RGB at its own depth. libheif reads through callbacks. Missing
- * data is a warning of its decoders, which strict decoding makes an error. */
+ * container's size may be that before the rotation or, from some cameras, that after it; so if
+ * there is a rotation, the coded picture's header is checked before decoding. The whole picture is
+ * decoded at once, on the calling thread, to RGB at its own depth. libheif reads through callbacks.
+ * Its decoders only warn of missing data; strict decoding makes that an error. */
 #include "decode/codec.h"
 #include "decode/heif_decoders.h"
 #include "decode/heif_items.h"
@@ -163,7 +163,7 @@ static enum reason read_profile(struct heif *heif, uint64_t *memory, struct fail
     return failure->reason;
 }
 
-/* Is the size of a rotated picture the one after the rotation, contrary to the standard? */
+/* Is the stated size of a rotated picture that after the rotation, contrary to the standard? */
 static bool is_size_turned(struct heif *heif)
 {
     struct heif_size coded = {0};

@@ -33,7 +33,7 @@ struct heif_planes {
     int primaries, transfer, matrix, full_range;
 };
 
-/* Copies it for libheif. Grey is widened to full range, because libheif 1.15 does not do it. */
+/* Copies it for libheif. Grey is widened to full range, which libheif 1.15 does not do. */
 struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_planes *planes);
 
 /* text: static; NULL for success. */

@@ -2,7 +2,7 @@
  *
  * Profiles are untrusted: they may refer to a table many times, or have any number of stages. So
  * each transform has its own lcms2 context with counted memory, and profiles with many
- * floating-point stages are refused, since lcms2 runs these for each of the tens of thousands of
+ * floating-point stages are refused, since lcms2 evaluates them at each of the tens of thousands of
  * points of a table. */
 #include "decode/colours.h"
 #include "decode/decode.h"

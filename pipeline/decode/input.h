@@ -1,6 +1,6 @@
 /* input.h: reads a blob sequentially through a reusable buffer and digests it.
  *
- * No mmap: a file truncated meanwhile would cause a signal instead of an error. */
+ * No mmap: a file truncated while it is read would cause a signal instead of an error. */
 #ifndef CLPIPE_DECODE_INPUT_H
 #define CLPIPE_DECODE_INPUT_H
 

@@ -150,7 +150,7 @@ static int ask_template(struct isolate *isolate, const struct template_request *
 /* --- workers --------------------------------------------------------------------------------- */
 
 /* Kills the worker; returns the status of wait(), 0 if unknown. Done by the template, its parent:
- * elsewhere its pid may already be reused. */
+ * for others, the pid may already be reused. */
 static int end_worker(struct isolated *isolated)
 {
     struct template_answer answer = {0};
@@ -251,7 +251,7 @@ static enum reason nonsense(struct isolated *isolated, struct failure *failure)
 {
     end_worker(isolated);
     return failure_set(failure, REASON_DECODER_CRASHED,
-                       "the decoder's process gave an answer that is not valid");
+                       "the decoder's process gave an invalid answer");
 }
 
 /* Waits until the worker has answered or died, if there is a time limit; false: timeout. */

@@ -8,8 +8,8 @@
  *     decode_rows ────────── request ────────────────────────────────> rows into shared memory
  *     the worker is gone: reason, and a new one before the next file
  *
- * The template is forked while there is one thread and no OpenCL; it forks all workers, also the
- * replacement of a dead one. A worker has no descriptors except the template's /dev/null, its end
+ * The template is forked while there is one thread and no OpenCL; it forks all workers, including
+ * replacements for dead ones. A worker has no descriptors except the template's /dev/null, its end
  * of a socket, its memory statistics and the files sent to it. It has limits (base/sandbox.h) and
  * dies with its parents. Its answers are as untrusted as a file. */
 #ifndef CLPIPE_DECODE_ISOLATE_H

@@ -24,7 +24,7 @@
 /* A picture that fits into the slot and needs no more memory than this is decoded ahead: a round
  * trip takes as long as a thumbnail. */
 #define SMALL_MEMORY (1u << 20)
-/* The memory besides pictures may grow slowly, so the limit is renewed this often. */
+/* Memory not used for pictures may grow slowly, so the limit is renewed this often. */
 #define FILES_A_LIMIT 256
 
 /* --- a worker -------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static void wide(struct worker *worker, struct isolate_answer *answer)
     rows_done(worker, 1, answer);
 }
 
-/* Requests come from our own process and are trusted. */
+/* Requests come from clpipe's own process and are trusted. */
 _Noreturn static void serve(struct worker *worker)
 {
     struct isolate_request request;

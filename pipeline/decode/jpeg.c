@@ -10,12 +10,12 @@
  * megabyte cannot cost hours.
  *
  * Coefficients are supported for files with one Huffman-coded scan, whose entropy decoder writes
- * each block once, into the caller's memory: virtual arrays of our own replace the library's. The
- * file is read as far as for pixels, so failures are the same.
+ * each block once, into the caller's memory: clpipe's virtual arrays replace the library's. As much
+ * of the file is read as for pixels, so failures are the same.
  *
  * Streams are supported for the same files if they have no unusual features: jpeg_stream.c.
  *
- * Metadata segments are read by functions of our own: the library would store every segment of a
+ * Metadata segments are read by clpipe's functions: the library would store every segment of a
  * type, without a limit. */
 #include "decode/codec.h"
 #include "decode/exif.h"
@@ -30,8 +30,8 @@
 #include <jerror.h> /* depends on JPEG_LIB_VERSION: jpeglib.h comes first, above */
 
 #define SEGMENT_MAX 65533u
-/* --max-scans is for pictures of up to this many pixels; larger ones may have fewer scans, but at
- * least SCANS_ALWAYS: each scan visits the whole picture. */
+/* --max-scans applies to pictures of up to this many pixels; larger ones may have fewer scans, but
+ * at least SCANS_ALWAYS, since each scan visits the whole picture. */
 #define SCANNED_PIXELS 10000000u
 #define SCANS_ALWAYS   20u
 /* Bytes of "ICC_PROFILE\0", the chunk's number and the number of chunks. */
@@ -125,8 +125,8 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
     }
 }
 
-/* Fails the current call. After the end of the file the library complains about the end marker that
- * was inserted; that message is not reported. */
+/* Fails the current call. After the end of the file, the library complains about the inserted end
+ * marker; that message is not reported. */
 _Noreturn static void fail(struct jpeg *jpeg, enum reason reason)
 {
     char text[JMSG_LENGTH_MAX];
@@ -340,7 +340,7 @@ static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct fail
 
 /* --- the codec ------------------------------------------------------------------------------- */
 
-/* Creates a decompressor for one file: it keeps tables between files, so a file that lacks tables
+/* Creates a decompressor for one file: a decompressor keeps tables, so a file that lacks tables
  * would be decoded with those of an earlier file. false: no memory. */
 static bool create_decompressor(struct jpeg *jpeg)
 {
@@ -518,7 +518,7 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
         }
         JDIMENSION got = jpeg_read_scanlines(&jpeg->info, row, n);
         if (got == 0)
-            return failure_set(failure, REASON_CORRUPT, "the decoder gave no rows");
+            return failure_set(failure, REASON_CORRUPT, "the decoder returned no rows");
         uint32_t width = jpeg->info.output_width;
         if (jpeg->cmyk && colours->managed && !jpeg->info.saw_Adobe_marker)
             for (size_t i = 0; i < 4 * (size_t)width; i++)
@@ -622,7 +622,7 @@ static enum reason jpeg_end(void *state, struct failure *failure)
     struct jpeg *jpeg = state;
     if (is_cut_arithmetic(jpeg))
         return codec_short(jpeg->input, failure, "the file ends early");
-    /* Data after the last row is not read: a missing end marker is no failure. */
+    /* Data after the last row is not read: a missing end marker is not a failure. */
     jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
     return REASON_NONE;
 }

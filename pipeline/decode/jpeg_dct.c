@@ -63,7 +63,7 @@ struct trial {
     uint32_t quantization;
 };
 
-/* Sizes that are not multiples of blocks; one has a single row and column of MCUs more. */
+/* Sizes that are not multiples of blocks; one has one more row and column of MCUs. */
 static const struct trial trials[] = {
     {45, 39, 2, 2, DCT_YCC, 40, 16},    {33, 17, 2, 1, DCT_YCC, 40, 16},
     {23, 31, 1, 1, DCT_YCC, 40, 16},    {37, 11, 1, 1, DCT_GREY, 40, 16},

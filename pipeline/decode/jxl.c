@@ -3,9 +3,9 @@
  * returned as encoded in the file unless profiles are applied: libjxl provides one for every
  * encoding.
  *
- * A small picture may be composed of hidden frames of any size, which the header does not tell. So
- * libjxl may allocate at most MEMORY_TIMES what pictures of that size need; from 0.11 on it uses
- * our allocator for everything, before that only for a part. */
+ * A small picture may be composed of hidden frames of any size, which the header does not mention.
+ * So libjxl may allocate at most MEMORY_TIMES what pictures of that size need; from 0.11 on it uses
+ * clpipe's allocator for everything, before that only for a part. */
 #include "decode/codec.h"
 
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 /* Bytes that libjxl needs, as measured: per picture (groups may have 1024 x 1024 pixels) and per
  * additional channel; per pixel and per additional channel of a pixel. Pictures with more channels
- * than usual are refused: a few bytes of header can ask for any number. */
+ * than usual are refused: a few bytes of header can request any number. */
 enum {
     PICTURE_MEMORY = 16 << 20,
     PLANE_MEMORY = 5 << 20,

@@ -1,6 +1,6 @@
 /* part.h: a part of an image between decoder and device: its payload, and its layout in memory.
  *
- * An image has one or more parts: strips of rows, or segments of rows that are too long. All
+ * An image has one or more parts: strips of rows, or segments of a row that is too long. All
  * coordinates are stored ones, before the orientation is applied. */
 #ifndef CLPIPE_DECODE_PART_H
 #define CLPIPE_DECODE_PART_H

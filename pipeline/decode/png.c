@@ -351,8 +351,8 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
     }
 }
 
-/* Reads one row from libpng. With the last row it inflates all remaining data, maybe a thousand
- * times the file: the input is limited to twice the uncompressed size of a row. */
+/* Reads one row from libpng. With the last row it inflates all remaining data, which may be a
+ * thousand times the file: the input is limited to twice the uncompressed size of a row. */
 static void read_row(struct png *png, uint8_t *out, bool last)
 {
     if (last)

@@ -110,7 +110,8 @@ static enum reason read_pam_header(struct pnm *pnm, struct failure *failure)
         if (strcmp(word, "ENDHDR") == 0)
             return pnm->depth >= 1 && pnm->depth <= 4
                        ? REASON_NONE
-                       : failure_set(failure, REASON_UNSUPPORTED, "%u samples a pixel", pnm->depth);
+                       : failure_set(failure, REASON_UNSUPPORTED, "%u samples per pixel",
+                                     pnm->depth);
         if (strcmp(word, "TUPLTYPE") == 0) {
             if (strncmp(at, "CMYK", 4) == 0)
                 return failure_set(failure, REASON_UNSUPPORTED, "tuples of CMYK");
@@ -143,7 +144,7 @@ static enum reason pnm_begin(void *state, struct input *input, const struct deco
     input_read(input, magic, 2);
     int kind = magic[1] - '0';
     if (kind == 7 && input_peek(input, 1) && input->buffer[input->position] != '\n')
-        return failure_set(failure, REASON_UNSUPPORTED, "a thumbnail of xv, or no PAM");
+        return failure_set(failure, REASON_UNSUPPORTED, "a thumbnail of xv, or not a PAM");
     if ((kind == 7 ? read_pam_header(pnm, failure) : read_pnm_header(pnm, kind, failure)) !=
         REASON_NONE)
         return failure->reason;

@@ -132,9 +132,11 @@ void scale_reference(uint8_t *scaled, const struct scale_window *window, const u
 
 /* --- rows in order ---------------------------------------------------------------------------- */
 
-#define BLOCK      1536u     /* channels added up at a time, to stay in the first-level cache */
-#define WHOLE_MOST 257u      /* rows whose sum fits 16 bits */
-#define AREA_MOST  16777215u /* pixels, 2^24 - 1: 255 times as many and half are below 2^32 */
+#define BLOCK      1536u /* channels added up at a time, to stay in the first-level cache */
+#define WHOLE_MOST 257u  /* rows whose sum fits 16 bits */
+#define AREA_MOST                                                                                  \
+    16777215u /* pixels, 2^24 - 1: 255 times as many, plus half of them, are below
+                              * 2^32 */
 
 typedef uint32_t four __attribute__((vector_size(16)));
 

@@ -53,9 +53,9 @@ struct scale_window {
 struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orientation,
                                  scale_goal goal);
 
-/* Where the pixels of a width x height image go in the upright one (packed RGB rows): byte offset
- * of pixel (0, 0), and the steps to the next column and row. orientation: EXIF; anything but 2 to 8
- * is upright. */
+/* Where the pixels of a width x height image belong in the upright one (packed RGB rows): byte
+ * offset of pixel (0, 0), and the steps to the next column and row. orientation: EXIF; anything but
+ * 2 to 8 is upright. */
 struct scale_turn {
     uint32_t first;
     int32_t column, row;

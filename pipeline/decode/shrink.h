@@ -14,8 +14,8 @@
 #include "decode/box.h"
 #include "decode/reduced.h"
 
-/* Rows, and columns, read for one of the smaller picture: at least this many if there are, and
- * fewer than twice as many, so that a sum of rows fits 16 bits: 2 * 4 * 16 * 255. */
+/* Rows, and columns, read for one of the smaller picture: at least this many if there are that
+ * many, and fewer than twice as many, so that a sum of rows fits 16 bits: 2 * 4 * 16 * 255. */
 #define SHRINK_SAMPLES 4u
 
 /* Zeroed by its owner; its buffers are reused for the next picture. */

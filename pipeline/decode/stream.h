@@ -11,8 +11,9 @@
  * each aligned to 16 bytes if the first byte is. A segment is the data between two restart markers.
  * This file fills the payload's header and has the plain C reference of the kernel.
  *
- * The reference is stricter than libjpeg: it refuses all that libjpeg would warn about, and what it
- * accepts has libjpeg's coefficients. A refused file may still be valid; libjpeg decides. */
+ * The reference is stricter than libjpeg: it refuses everything that libjpeg would warn about, and
+ * what it accepts has libjpeg's coefficients. A refused file may still be valid; libjpeg
+ * decides. */
 #ifndef CLPIPE_DECODE_STREAM_H
 #define CLPIPE_DECODE_STREAM_H
 

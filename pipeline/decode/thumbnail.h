@@ -7,8 +7,8 @@
  *     thumbnail_finish        the thumbnail as a JPEG file
  *     thumbnail_encode        encodes pixels computed by a device instead
  *
- * The pixels are those of decode/shrink.h. A picture is never enlarged. One thread per maker. Lack of
- * memory is no error: there is no thumbnail then. */
+ * The pixels are those of decode/shrink.h. A picture is never enlarged. One thread per maker. A
+ * lack of memory is not an error: then there is no thumbnail. */
 #ifndef CLPIPE_DECODE_THUMBNAIL_H
 #define CLPIPE_DECODE_THUMBNAIL_H
 
@@ -28,7 +28,7 @@
 /* Bytes of rows decoded at a time; at least one row. */
 #define THUMBNAIL_STRIP (256u << 10)
 
-/* The default size for a page with that many images: 160 up to 10,000, 64 from 100,000, else 96. */
+/* The default size for a page with this many images: 160 up to 10,000, 64 from 100,000, else 96. */
 uint32_t thumbnail_suitable_size(uint64_t images);
 
 struct thumbnail_maker;
@@ -53,7 +53,7 @@ void thumbnail_rows(struct thumbnail_maker *maker, const uint8_t *rgb, size_t st
 void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficients,
                             const struct dct_layout *layout);
 
-/* Decodes a whole picture after its header was read; false: failed, or `stop` (may be NULL) is
+/* Decodes a whole picture once its header is read; false: failed, or `stop` (may be NULL) is
  * overdue, and the caller must call decode_abort. */
 bool thumbnail_decode(struct thumbnail_maker *maker, struct decode *decode,
                       const struct image_info *info, struct stop *stop);

@@ -136,7 +136,7 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
         return failure_set(failure, REASON_UNSUPPORTED, "compression %u is not in this libtiff",
                            tiff->compression);
     if (samples < 1 || samples > SAMPLES_MAX)
-        return failure_set(failure, REASON_UNSUPPORTED, "%u samples a pixel", samples);
+        return failure_set(failure, REASON_UNSUPPORTED, "%u samples per pixel", samples);
     tiff->how = BY_BAND;
     uint32_t colours = 3;
     switch (photometric) {
@@ -186,7 +186,7 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
         return REASON_NONE;
     }
     if (samples < colours)
-        return failure_set(failure, REASON_CORRUPT, "%u samples a pixel", samples);
+        return failure_set(failure, REASON_CORRUPT, "%u samples per pixel", samples);
     if ((format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID) || bits < 1 || bits > 16)
         return failure_set(failure, REASON_UNSUPPORTED, "samples of %u bits%s", bits,
                            format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID ? ""

@@ -63,7 +63,7 @@ static void on_error(struct tiff_source *source, const char *format, va_list arg
         tiff_source_note(source, text);
 }
 
-/* Warnings about missing or wrong data, which libtiff replaces by grey or white. */
+/* Warnings about missing or wrong data, which libtiff replaces with grey or white. */
 static void on_warning(struct tiff_source *source, const char *format, va_list arguments)
 {
     char text[160];

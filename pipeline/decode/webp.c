@@ -52,7 +52,7 @@ static enum reason fail(const struct webp *webp, VP8StatusCode code, struct fail
                            webp->frame_width, webp->frame_height);
     case VP8_STATUS_NOT_ENOUGH_DATA:
     case VP8_STATUS_SUSPENDED:
-        return failure_set(failure, REASON_TRUNCATED, "the data end early");
+        return failure_set(failure, REASON_TRUNCATED, "the data ends early");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return failure_set(failure, REASON_UNSUPPORTED, "a feature that libwebp does not have");
     default:
@@ -192,7 +192,8 @@ static enum reason decode_into(struct webp *webp, const uint8_t *data, uint8_t *
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return failure_set(failure, REASON_UNSUPPORTED, "not the libwebp that it was built with");
+        return failure_set(failure, REASON_UNSUPPORTED,
+                           "not the libwebp that clpipe was built with");
     VP8StatusCode code = WebPGetFeatures(data, (size_t)webp->data_size, &config.input);
     if (code != VP8_STATUS_OK)
         return fail(webp, code, failure);

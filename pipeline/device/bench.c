@@ -1,8 +1,8 @@
 /* bench.c: measures histogram kernels on a full slot.
  *
  * The pixels of every shape repeat after PERIOD_ROWS rows, so the expected counts of a gigabyte
- * follow from the C reference on a few megabytes: a picture is a number of whole periods and a
- * remainder. */
+ * follow from those of a few megabytes by the C reference: a picture consists of whole periods and
+ * a remainder. */
 #include "device/bench.h"
 
 #include "base/clock.h"
@@ -247,7 +247,7 @@ static void begin(struct bench *bench)
     bench->started = clock_now();
 }
 
-/* Is another round needed? Slow kernels get fewer. */
+/* Is another round needed? Slow kernels get fewer rounds. */
 static bool again(const struct bench *bench)
 {
     return bench->done < bench->config.rounds &&
@@ -343,7 +343,7 @@ static enum status count_picture(uint32_t *counters, const struct bench *bench,
     const size_t stride = (size_t)bench->width * 3;
     memset(counters, 0, feature->words * sizeof *counters);
     if (feature->grid_rows * feature->grid_columns > 1 || border > 0) {
-        /* Cells and neighbours do not repeat with the period. */
+        /* Counts that depend on cells or neighbours do not repeat with the period. */
         feature_count_reference(counters, feature, bench->host, stride, bench->width - border,
                                 bench->height - border, 1);
         return STATUS_OK;
@@ -424,7 +424,7 @@ static struct plain_pictures plain_pictures(const struct bench *bench)
 }
 
 /* With `plain`, each launch is followed by the plain loop, so both run under the same conditions:
- * other programs and the CPU's clock change times more than kernels differ. */
+ * other programs and the CPU's clock affect times more than the choice of a kernel does. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
                                  uint32_t count, cl_mem counters, size_t counter_bytes, bool plain,
                                  struct error *err)

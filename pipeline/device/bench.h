@@ -25,7 +25,7 @@ const char *bench_shape_name(unsigned shape);
 struct bench_config {
     uint64_t bytes;         /* upper bound on bytes of pixels; 0: chosen for the device */
     uint64_t device_memory; /* upper bound on the device's buffers; 0: all of its memory */
-    unsigned rounds;        /* at least 1; slow kernels get fewer; the median is reported */
+    unsigned rounds;        /* rounds, at least 1; slow kernels get fewer; the median is reported */
     unsigned threads;       /* of the plain C loop; 0: no comparison with it */
 };
 

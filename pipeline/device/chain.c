@@ -19,7 +19,7 @@ static uint64_t share(uint64_t bytes, uint32_t percent)
 /* Scratch that does not depend on slots gets at most 1 / WORK_SHARE of a device's memory. */
 #define WORK_SHARE 8u
 
-/* The number of slots of UNIT bytes with as much memory. */
+/* The number of slots of UNIT bytes that take as much memory. */
 static uint32_t slots_for(uint64_t bytes)
 {
     return (uint32_t)((bytes + UNIT - 1) / UNIT);

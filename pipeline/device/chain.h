@@ -27,11 +27,11 @@ struct chain {
     uint32_t words;        /* per part's row, including its verdict if a step may refuse */
     uint32_t overlap;      /* of parts, in columns and rows */
     uint32_t slot_sizes;   /* total size of all arenas, in slots */
-    uint64_t work_bytes;   /* memory of all nodes besides arenas and slots */
+    uint64_t work_bytes;   /* memory of all nodes, apart from arenas and slots */
     uint32_t largest;      /* size of the largest buffer, in slots; at least 1 */
     uint64_t slot_bytes;   /* preferred slot size; 0: any */
     unsigned builders;     /* steps that are built at the same time */
-    atomic_bool abandoned; /* none more is built */
+    atomic_bool abandoned; /* no more steps are built */
     bool refuses;          /* the last word of a row is the verdict */
 };
 

@@ -131,8 +131,8 @@ static enum status enqueue_kernels(void *state, struct ocl_queue *queue, struct 
 
 #define TEST_BYTES (128u << 10)
 
-/* Flat, random, smooth and striped images: too small for any descriptor, for some of them, and with
- * more descriptors per row than a work-group processes. */
+/* Flat, random, smooth and striped images: too small for any descriptor, too small for some, and
+ * with more descriptors per row than a work-group processes. */
 static void add_images(struct proof *proof)
 {
     static const uint16_t sizes[][2] = {{1, 1},   {1, 40},  {8, 8},    {37, 37},

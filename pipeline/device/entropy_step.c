@@ -20,11 +20,11 @@
 #define LANES_USUAL 256u
 #define LANES_LARGE 512u
 #define LANES_LEAST 64u
-/* The node's parameter in the self-test, besides those of enum step_use. */
+/* The node's parameter in the self-test; the others are those of enum step_use. */
 #define LARGE_GROUPS (STEP_ALWAYS + 1)
 #define LARGE_BYTES  250000u
-/* Local memory of a group: tables, and a part per work-item. It is used even if the driver reports
- * less than NVIDIA's devices have. */
+/* Local memory of a group: tables, and a part per work-item. All that NVIDIA's devices have is
+ * used, even if the driver reports less. */
 #define TABLES_LOCAL 10240u
 #define LANE_LOCAL   168u
 #define NVIDIA_LOCAL (99u << 10)
@@ -262,7 +262,7 @@ static const struct trial trials[] = {
     {75, 65, DCT_YCC, 2, 2, 6, STREAM_CODES_USUAL, 30, GIVEN_UP},
 };
 
-/* Blocks as in photographs: a DC value, and a few coefficients of low frequency. */
+/* Blocks as in photographs: a DC value and a few low-frequency coefficients. */
 static void make_blocks(struct test *test, const struct dct_layout *dct, uint32_t largest)
 {
     uint16_t *table = (uint16_t *)(void *)test->blocks;
@@ -421,7 +421,7 @@ const struct step entropy_step = {
     .takes = PAYLOAD_STREAM,
     .gives = PAYLOAD_DCT,
     .refuses = true,
-    .arena_percent = 1000, /* for photographs of high quality; others fill their slots less */
+    .arena_percent = 1000, /* for photographs of high quality; others fill less of their slots */
     .slot_bytes = 64u << 20,
     .entry_bytes = sizeof(struct jpeg_stream_part),
     .fault = "kernel jpeg_entropy is",

@@ -66,7 +66,7 @@ static bool pass_matches(const struct histogram *histogram, const struct pass *p
             same_kernel(first->kind->kernel, feature->kind->kernel));
 }
 
-/* The pass for a feature with that choice; a new one if no other has space. */
+/* The pass for a feature with that choice; a new one if no existing pass has space. */
 static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
                               const struct histogram_choice *choice, const struct feature *feature,
                               const struct ocl_device *device)
@@ -145,7 +145,7 @@ static enum status plan_passes(struct histogram *histogram, const struct feature
     }
     for (unsigned p = 0; p < histogram->count; p++) {
         struct pass *pass = &histogram->pass[p];
-        /* A shape measured for one feature does not hold for several in a pass. */
+        /* A shape measured for one feature does not apply to several in a pass. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
             pass->shape = histogram_variant_shape(shape_of(histogram, pass), pass->bins,
                                                   histogram->launch_bytes, device);
@@ -334,8 +334,8 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
     return count;
 }
 
-/* The different lengths of a part's cells along one axis. Grid cells differ by one pixel and the
- * part's edges cut two of them, so there are few; a pyramid has few cells. */
+/* The different lengths of a part's cells along one axis. There are few: cells of a grid differ by
+ * one pixel, the part's edges cut two of them, and a pyramid has few cells. */
 #define LENGTHS FEATURE_CUTS_MAX
 struct lengths {
     uint32_t length[LENGTHS], times[LENGTHS];
@@ -492,8 +492,8 @@ bool histogram_replace(struct histogram *histogram, unsigned index, enum histogr
     return true;
 }
 
-/* Makes the buffer hold the buckets of `count` tiles; it at least doubles, so it grows rarely. A
- * buffer in use by an earlier launch is released when that is done. */
+/* Enlarges the buffer to hold the buckets of `count` tiles; it at least doubles, so it rarely
+ * grows. A buffer in use by an earlier launch is released when the launch is done. */
 static enum status reserve_buckets(struct histogram *histogram, struct pass *pass, uint32_t count,
                                    struct error *err)
 {

@@ -3,7 +3,7 @@
  * A pass is one launch over a whole slot that counts one or several features of the same grid and
  * image. The planner puts features into one pass as long as their tables fit into the memory that
  * the kernel uses. A tile is a rectangle of one picture inside one grid cell. The host cuts tiles
- * in stored coordinates, so kernels know neither orientation nor grids. */
+ * in stored coordinates, so kernels need to know neither orientation nor grids. */
 #ifndef CLPIPE_DEVICE_HISTOGRAM_H
 #define CLPIPE_DEVICE_HISTOGRAM_H
 
@@ -17,14 +17,14 @@
 
 struct histogram;
 
-/* A picture, or a part of one, in a slot. All coordinates are stored ones of the counted pixels;
- * with a border, the slot has that many more columns and rows. */
+/* A picture, or a part of one, in a slot. All coordinates are those of the counted pixels as
+ * stored; with a border, the slot has that many more columns and rows. */
 struct histogram_part {
     uint32_t width, height; /* of the whole picture */
     uint8_t orientation;
     struct cell_rect rect; /* the part */
     uint32_t offset;       /* byte offset of its first pixel in the slot */
-    uint32_t stride;       /* bytes from row to row */
+    uint32_t stride;       /* bytes from one row to the next */
     uint32_t counters;     /* index of the part's first counter */
 };
 
@@ -60,7 +60,7 @@ bool histogram_is_abandoned(const struct histogram *histogram);
 struct histogram_pass {
     enum histogram_variant variant;
     const char *kernel;      /* of the current variant */
-    bool tuned;              /* chosen by measurement on this device */
+    bool tuned;              /* chosen by measurements on this device */
     const unsigned *feature; /* indices into the set */
     unsigned count;
 };
@@ -72,7 +72,7 @@ struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned
  * Any thread. */
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
                          unsigned pass, const struct histogram_part *part);
-/* Only their number, in O(rows + columns of the grid) instead of O(cells). Any thread. */
+/* Returns only the number, in O(rows + columns of the grid) instead of O(cells). Any thread. */
 uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass,
                               const struct histogram_part *part);
 /* As histogram_tiles, with at most tile_pixels (a multiple of 16) in a tile, unless a row is longer.

@@ -61,7 +61,7 @@ static void count_groups(uint32_t *count, const void *state, const struct part_s
 {
     (void)state;
     count[0] = 1;
-    count[1] = groups(dct_blocks(&in->dct)); /* none where there are pixels */
+    count[1] = groups(dct_blocks(&in->dct)); /* none for parts that are pixels */
     count[2] =
         groups(in->payload == PAYLOAD_DCT ? (uint64_t)((in->width + SPAN - 1) / SPAN) * in->height
                                           : sixteens(in));

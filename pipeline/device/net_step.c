@@ -31,7 +31,7 @@ struct net {
     const struct net_output *output;
     struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
-    cl_kernel *kernel;   /* of the plan's variants; held by it */
+    cl_kernel *kernel;   /* of the plan's variants, which it holds */
     cl_mem constants[2]; /* of plain kernels: the model; the plan's packed weights */
 };
 
@@ -135,8 +135,8 @@ static void *build_programs(void *context)
     return NULL;
 }
 
-/* Has other processes compile the programs of net_tensor. Without memory they are compiled when they
- * are built. */
+/* Has other processes compile the programs of net_tensor. If there is no memory, they are compiled
+ * when they are built. */
 static void compile_programs(const struct net *net)
 {
     const unsigned count = net->plan.variant_count - NET_PLAIN_KERNELS;
@@ -202,7 +202,7 @@ struct host_job {
     const struct net_part *parts;
     uint32_t *words;
     uint32_t count;
-    atomic_uint next; /* less than `count` in the end: no thread had memory */
+    atomic_uint next; /* below `count` at the end: no thread had memory */
 };
 
 static void *compute_pictures(void *context)

@@ -1,5 +1,5 @@
-/* plain.c: the plain C loop. Threads are created for each run: that costs some ten microseconds of
- * milliseconds, and no idle threads run beside the kernels in comparison. */
+/* plain.c: the plain C loop. Threads are created for each run: that costs some tens of microseconds
+ * out of milliseconds, and no idle threads compete with the kernels of the comparison. */
 #include "device/plain.h"
 
 #include "base/clock.h"

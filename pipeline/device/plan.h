@@ -21,7 +21,7 @@
     STEP(dct) STEP(sift) STEP(opsift) STEP(patch) /* descriptors of scaled images */               \
     STEP(words)     /* config: struct feature, with a codebook when the step is opened */          \
     STEP(net)       /* config: struct feature, with a model or a runtime when it is opened */      \
-    STEP(quality)   /* parameter: index of the QUALITY_WORDS words in a row; of scaled images */   \
+    STEP(quality)   /* parameter: index of the QUALITY_WORDS words in a row, of scaled images */      \
     STEP(count)     /* config: struct count_config */                                              \
     STEP(code)      /* parameter: index of the CODE_WORDS words in a row */
 /* clang-format on */

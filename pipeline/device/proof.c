@@ -7,7 +7,7 @@
 
 #define ALIGNMENT  128u
 #define WORK_BYTES (64u << 20) /* for several parts at a time */
-#define POISON     0xa5u       /* in a byte that was not written yet */
+#define POISON     0xa5u       /* in a byte that has not been written yet */
 
 static enum status fail_proof(const struct step *step, const struct ocl_device *device,
                               uint64_t compared, uint64_t wrong, struct error *err)
@@ -127,7 +127,7 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
     if (scratch_bytes > 0 && ocl_buffer(&scratch, context, CL_MEM_READ_WRITE, (size_t)scratch_bytes,
                                         NULL, "scratch", err) != STATUS_OK)
         goto out;
-    /* In a slot it is as the last one left it. */
+    /* In a slot it is as the previous part left it. */
     if (scratch_bytes > 0 &&
         ocl_enqueue_fill(queue, "poison", scratch, 0x01010101u * POISON, 0,
                          (size_t)scratch_bytes / 4 * 4, OCL_NO_WAITS, NULL, err) != STATUS_OK)

@@ -36,7 +36,7 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
 
 #define PROOF_PARTS_MAX 48u
 
-/* A self-test: parts one after another, what comes out of a step, and what the reference makes. */
+/* A self-test: parts one after another, the step's output for them, and the reference's. */
 struct proof {
     struct proof_part part[PROOF_PARTS_MAX];
     uint32_t count, used, alignment; /* bytes used of `in`; of the parts */
@@ -48,21 +48,22 @@ struct proof {
 enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, struct error *err);
 void proof_close(struct proof *proof);
 
-/* Adds an upright picture; bytes are as they are in `in`. */
+/* Adds an upright picture with its bytes in `in`. */
 struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t height);
 /* Adds the part after the last one, whose shape is set. */
 struct proof_part *proof_add(struct proof *proof);
 
-/* Runs all parts twice, into `got` and `again`, whose bytes differ before. */
+/* Runs all parts twice, into `got` and `again`, whose bytes differ beforehand. */
 enum status proof_parts(struct proof *proof, const struct step_node *node,
                         struct ocl_context *context, struct error *err);
 /* Counts the bytes of a part's output that differ from `wanted`, which includes those that no kernel wrote. */
 void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
                    const struct proof_part *part, const uint8_t *wanted);
-/* For proof_words: the step overwrites its words, so that they begin as what no picture makes; `wanted` alike. */
+/* For proof_words: the step overwrites its words, so they start with a value that no picture
+ * produces, also in `wanted`. */
 void proof_poison_words(struct proof *proof);
-/* Runs all parts through a step that produces values, `words` for each, and compares them. As in slots, words
- * are zero before, unless the caller has set others in `got`. */
+/* Runs all parts through a step that produces values, `words` for each, and compares them. As in
+ * slots, words start as zeros, unless the caller has set others in `got`. */
 enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
                         const struct step_node *node, uint32_t words, struct ocl_context *context,
                         struct error *err);

@@ -6,7 +6,7 @@
 
 /* Builds the kernels of all passes and compares each with the reference on the self-test's
  * pictures, once per device, driver and kernel (results are cached). If one does not build or
- * counts wrong, a notice is logged and another variant replaces it. STATUS_FAILED: the variant was
+ * miscounts, a notice is logged and another variant replaces it. STATUS_FAILED: the variant was
  * requested, or none is left. STATUS_INTERRUPTED: histogram_abandon was called. Other threads may
  * cut tiles meanwhile. */
 enum status histogram_prepare(struct histogram *histogram, struct error *err);

@@ -5,8 +5,8 @@
  *    └───────────────────────────────────── the device is done ─────────────────────────────────┘
  *
  * A slot that is filling while its device is idle is sealed after IDLE_NS, so no part waits long
- * for others that come late (the last images of a run, a slow disk, a huge image that occupies
- * every decode thread).
+ * for late ones (the last images of a run, a slow disk, a huge image that occupies every decode
+ * thread).
  *
  * The progress of a failed device is unknown. Parts are delivered only after the whole slot has
  * finished, so all parts of an unfinished slot are reported as lost. */
@@ -93,7 +93,7 @@ static void slot_done(cl_int result, void *context)
 }
 
 /* Delivers some parts of a finished slot, and frees it after the last one. Called with the lock
- * held; releases it meanwhile. */
+ * held, which it releases meanwhile. */
 static enum status deliver_some(struct ring *ring, struct slot *slot, struct error *err)
 {
     struct staging *staging = ring->staging;
@@ -134,7 +134,7 @@ static enum status deliver_some(struct ring *ring, struct slot *slot, struct err
     return STATUS_OK;
 }
 
-/* Submits a ready slot to the device. Called with the lock held; releases it meanwhile. */
+/* Submits a ready slot to the device. Called with the lock held, which it releases meanwhile. */
 static enum status start_slot(struct ring *ring, struct slot *slot, struct error *err)
 {
     struct staging *staging = ring->staging;
@@ -174,7 +174,7 @@ static enum status serve(struct ring *ring, struct error *err)
         } else if (ring->filling && ring->busy == 0) {
             cond_wait_until(&staging->event, &staging->lock, clock_now() + IDLE_NS);
         } else if (ring->busy == 0) {
-            /* A decode thread that starts to fill a slot does not signal it: poll. */
+            /* A decode thread sends no signal when it starts to fill a slot: poll. */
             cond_wait_until(&staging->event, &staging->lock, clock_now() + 2 * IDLE_NS);
         } else {
             pthread_cond_wait(&staging->event, &staging->lock);
@@ -185,7 +185,7 @@ static enum status serve(struct ring *ring, struct error *err)
 }
 
 /* Reports the parts in slots of a failed ring as lost, after decode threads have submitted those
- * that they are writing. Called with the lock held; releases it meanwhile. */
+ * that they are writing. Called with the lock held, which it releases meanwhile. */
 static void give_back(struct ring *ring)
 {
     struct staging *staging = ring->staging;
@@ -206,7 +206,7 @@ static void give_back(struct ring *ring)
     pthread_cond_broadcast(&staging->room);
 }
 
-/* Does the ring have work, or may it get some? */
+/* Does the ring have work, or might it get some? */
 static bool is_needed(struct ring *ring)
 {
     struct staging *staging = ring->staging;

@@ -19,15 +19,15 @@ struct ring {
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
     unsigned slots_wanted; /* limit: slots after the first are allocated when all are in use */
-    unsigned alike;        /* number of the kind of device; 0: no equal device */
+    unsigned alike;        /* number of its group of equal devices; 0: no device is equal to it */
     pthread_t thread, grower;
     bool started, grows;
-    bool drained;            /* its thread has nothing left to deliver, or is ending */
+    bool drained;            /* its thread has nothing more to deliver, or is ending */
     struct slot *delivering; /* this and the next: of the ring thread */
     unsigned track;          /* in the trace */
     atomic_bool built;       /* kernels are built and proven */
     /* Guarded by the staging's lock: */
-    bool opened; /* before that, only steps and shape may be read */
+    bool opened; /* until then, only steps and shape may be read */
     unsigned slot_count;
     bool wants_slot; /* all slots are in use */
     struct slot *filling, *ready, *ready_last, *finished, *finished_last;

@@ -73,8 +73,8 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 static enum status test_goal(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              scale_goal goal, struct error *err)
 {
-    /* Not larger than the goal; larger by one, by factors of two, three and a prime; single rows
-     * and columns. */
+    /* Images no larger than the goal, larger by one, and by factors of two, three and a prime;
+     * single rows and columns. */
     static const uint32_t sizes[][2] = {{1, 1},   {13, 13}, {14, 14}, {26, 13}, {39, 26}, {97, 89},
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
     const struct step_node node = {.step = &scale_step, .parameter = goal};

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above the pixels that kernels with small counters count at a time. */
+/* More pixels than kernels with small counters count at a time. */
 #define LARGE_WIDTH  331u
 #define LARGE_HEIGHT 211u
 #define TILE_SMALL   64u
@@ -99,7 +99,7 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
         tile_pixels ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
                     : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
     if (histogram_is_abandoned(rig->histogram))
-        return error_set(err, STATUS_INTERRUPTED, "the kernels are not needed any more");
+        return error_set(err, STATUS_INTERRUPTED, "the kernels are no longer needed");
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
                                            rig->pixel, OCL_NO_WAITS, NULL, err);
     if (status != STATUS_OK)

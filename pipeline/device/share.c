@@ -9,8 +9,8 @@
  * A device's rate is measured with parts of PROBE_BYTES, one at a time; the first slot is ignored,
  * since runtimes defer work until then. A device that is not chosen is probed again after being
  * idle for PROBE_IDLE times the time of its last slot, so a temporarily slow one recovers, and a
- * slow one costs little. A device that is not open yet or still builds its kernels gets nothing
- * while there are others.
+ * slow one costs little. A device that is not open yet or is still building its kernels gets
+ * nothing while there are others.
  *
  * Equal devices are assumed to be equally fast until measured and need no probes; while none of
  * them has built its kernels, open ones get pixels as a single device would.
@@ -49,7 +49,7 @@ static bool are_alike(const struct staging *staging)
     return true;
 }
 
-/* The highest rate measured so far, for a ring that was not measured; 0: none. All devices are
+/* The highest rate measured so far, for a ring that has not been measured; 0: none. All devices are
  * equal. */
 static double rate_of_others(const struct staging *staging)
 {

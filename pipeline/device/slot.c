@@ -258,8 +258,8 @@ static enum status run_steps(const cl_event **last, struct slot *slot, struct oc
     return STATUS_OK;
 }
 
-/* Zeroes the values. Shared ones are zeroed by the host, which is faster than CPU drivers; delivery
- * leaves rows zeroed, so only rows used for the first time remain. */
+/* Zeroes the values. Shared values are zeroed by the host, which is faster than CPU drivers;
+ * delivery leaves rows zeroed, so only rows used for the first time remain. */
 static enum status clear_values(struct slot *slot, struct ocl_queue *queue, bool shared,
                                 size_t row_bytes, struct error *err)
 {

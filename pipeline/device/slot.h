@@ -28,7 +28,7 @@ struct slot_array {
 
 struct slot {
     struct ring *ring;
-    /* Guarded by the staging's lock, up to `watched`: */
+    /* Up to `watched`, guarded by the staging's lock: */
     enum slot_state state;
     uint32_t used_bytes, parts, outstanding;
     uint64_t cost; /* sum over its parts, as in share.c */

@@ -2,7 +2,8 @@
  *
  * The kernels `step->kernels`, each in the file of its name, are built with the same options. The
  * step's counts are entries, one per part, and work-items or work-groups of each kernel; an entry
- * has the index of its first ones, with which a work-item finds its part. */
+ * has the index of its first work-item or work-group of each, by which a work-item finds its
+ * part. */
 #ifndef CLPIPE_DEVICE_SLOT_KERNEL_H
 #define CLPIPE_DEVICE_SLOT_KERNEL_H
 

@@ -1,6 +1,6 @@
 /* staging.c: opens and closes rings; the interface of slots to decode threads.
  *
- * One lock guards all states; it is held for microseconds, and pixels are written without it. A
+ * One lock guards all states; it is held for microseconds, and never while pixels are written. A
  * decode thread that holds a part never waits for space, so every sealed slot becomes ready. */
 #include "device/staging.h"
 
@@ -14,8 +14,8 @@
 
 /* Slots allocated before decoding starts; pinning memory takes longer than filling it. */
 #define SLOTS_FIRST 2u
-/* Callers that could add less than this part of the devices' rate should rather be ready to fill the
- * next slot. */
+/* Callers that could add less than this fraction of the devices' rate should be ready to fill the
+ * next slot instead. */
 #define WORTH_DOING 0.25
 
 #include <pthread.h>
@@ -94,7 +94,7 @@ static unsigned choose_coded(const struct ring *ring, const struct part_shape *c
     return at;
 }
 
-/* What a part was sized for; zero before a ring was chosen. */
+/* What a part was sized for; zeroed until a ring is chosen. */
 struct sized {
     const struct ring *ring;
     uint64_t bytes;
@@ -118,7 +118,7 @@ static void size_for(struct staging_part *part, struct sized *sized, struct ring
     *sized = (struct sized){ring, bytes, wants};
 }
 
-/* Would the callers' other work add much to that of the devices? With the lock held. */
+/* Would the callers' other work add much to the devices' rate? With the lock held. */
 static bool is_worth_doing(const struct staging *staging, const struct staging_else *otherwise)
 {
     double rate = 0;
@@ -127,8 +127,8 @@ static bool is_worth_doing(const struct staging *staging, const struct staging_e
     return otherwise->rate >= WORTH_DOING * rate;
 }
 
-/* Waits until there may be space; false: the caller should use the time otherwise. With the lock
- * held. */
+/* Waits until there may be space; false: the caller should use the time for other work. With the
+ * lock held. */
 static bool wait_for_room(struct staging *staging, const struct ring *ring,
                           struct staging_else *otherwise, int64_t *deadline)
 {
@@ -341,7 +341,7 @@ enum status staging_open_ring(struct ring *ring, struct error *err)
     ring->opened = true;
     pthread_cond_broadcast(&staging->room);
     pthread_mutex_unlock(&staging->lock);
-    /* Without a grower only the first slots are used. */
+    /* Without a grower, only the first slots are used. */
     ring->grows = ring->slot_count < ring->slots_wanted &&
                   pthread_create(&ring->grower, NULL, ring_grow, ring) == 0;
     return STATUS_OK;
@@ -350,7 +350,7 @@ enum status staging_open_ring(struct ring *ring, struct error *err)
 static void close_ring(struct ring *ring)
 {
     if (ring->context && ring->queues.upload && ring->queues.compute && ring->queues.read) {
-        /* After an abort or a failure, wait until the device has finished its slots. */
+        /* After an abort or a failure, waits until the device has finished its slots. */
         struct ocl_queue *queue[] = {ring->queues.upload, ring->queues.compute, ring->queues.read};
         for (unsigned i = 0; i < 3; i++)
             ocl_finish(queue[i]);
@@ -386,7 +386,7 @@ static void number_kind(const struct staging *staging, struct ring *ring)
 }
 
 /* Plans the rings of all devices and opens the first one that can be opened. The others are opened
- * by their threads meanwhile: a driver opens devices one at a time. */
+ * by their own threads: a driver opens devices one at a time. */
 static enum status open_rings(struct staging *staging, struct error *err)
 {
     struct ocl_selection *selection = &staging->config.selection;
@@ -541,7 +541,8 @@ void staging_drain(struct staging *staging)
         struct ring *ring = &staging->ring[i];
         ring->drained = ring->opened || ring->failed;
         ring_seal(ring);
-        /* A simulator takes a minute to prove its kernels, while others have done the work. */
+        /* A simulator may still be proving its kernels, for a minute, when other devices have done
+         * the work. */
         if (ring->opened && (staging->aborted || (!ring->built && ring->pending == 0)))
             chain_abandon(&ring->chain);
     }

@@ -39,7 +39,7 @@ struct staging_part {
 
 /* Opens a context and queues, allocates slots (fewer or smaller ones, with a notice, if memory is
  * short) and starts the ring threads, which first build the kernels. With several devices, one is
- * opened here and the others by their threads while it works; devices that cannot be opened are
+ * opened here and, while it works, the others by their threads; devices that cannot be opened are
  * skipped with a notice. */
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
@@ -65,8 +65,9 @@ bool staging_takes(const struct staging *staging, enum payload payload);
 
 /* For callers that can do other work while all slots are full. */
 struct staging_else {
-    double rate;      /* bytes of pixels per second that all callers would process meanwhile; if the
-                       * devices process many times as much, acquire waits nevertheless */
+    double rate;      /* bytes of pixels per second that all callers together would process
+                       * instead of waiting; if the devices process many times as much, acquire
+                       * waits nevertheless */
     int64_t patience; /* nanoseconds: if slots usually become free sooner, acquire waits
                        * nevertheless, at most twice as long */
     bool full;        /* result: all slots are full */
@@ -91,7 +92,7 @@ void staging_submit(struct staging *staging, struct staging_part *part, void *pi
 /* Frees the part's space. */
 void staging_cancel(struct staging *staging, struct staging_part *part);
 
-/* Wakes all threads blocked in acquire; their calls and all later ones return false. */
+/* Wakes all threads blocked in acquire, whose calls return false, as do all later ones. */
 void staging_abort(struct staging *staging);
 
 /* Seconds of device work. */
@@ -102,13 +103,13 @@ struct staging_times {
 /* The work so far, summed over rings, from event timestamps. Any thread. */
 void staging_times(struct staging *staging, struct staging_times *times);
 
-/* Waits until every submitted part was delivered or lost, or the run is aborted. No part may be
+/* Waits until every submitted part is delivered or lost, or the run is aborted. No part may be
  * outstanding. */
 void staging_settle(struct staging *staging);
 
-/* Waits until every submitted part was delivered (unless aborted or failed) and ends the ring
- * threads, except those that still open their device: staging_close waits for them. No part may be
- * outstanding. */
+/* Waits until every submitted part is delivered (unless aborted or failed) and ends the ring
+ * threads, except those that are still opening their device: staging_close waits for them. No part
+ * may be outstanding. */
 void staging_drain(struct staging *staging);
 
 /* Drains and frees. Accepts NULL; sets *staging to NULL. */

@@ -23,7 +23,7 @@ struct staging_config {
     unsigned slot_count;            /* 0: chosen */
     unsigned threads;               /* number of threads that fill slots */
 
-    /* A submitted part is done. Called on ring threads, maybe several at a time. */
+    /* A submitted part is done. Called on ring threads, possibly several at a time. */
     void (*deliver)(void *context, void *picture, const struct part_result *result);
     /* A device has failed permanently; `alive` others continue. Called once, on its ring thread. */
     void (*failed)(void *context, const struct error *err, unsigned alive);
@@ -33,7 +33,7 @@ struct staging_config {
     void *context;
 };
 
-/* The default slot size for the device with that host_memory. */
+/* The default slot size for the device if host_memory is that much. */
 uint64_t staging_slot_bytes(const struct ocl_device *device, uint64_t host_memory);
 
 #endif

@@ -31,7 +31,8 @@ struct feature;
 struct plan;
 struct step;
 
-/* A parameter of steps that decode JPEG: on every device that can run them, or where that is faster. */
+/* A parameter of steps that decode JPEG: run them only where that is faster, or on every device
+ * that can. */
 enum step_use { STEP_FASTER, STEP_ALWAYS };
 
 struct step_node {
@@ -109,7 +110,7 @@ struct step {
                            uint64_t most);
     /* Builds the kernels. NULL: prove does that. */
     enum status (*build)(void *state, struct error *err);
-    /* Compares the kernels with the C reference, unless the cache has them as proven.
+    /* Compares the kernels with the C reference, unless the cache records them as proven.
      * STATUS_INTERRUPTED: abandon was called. Other threads may call count and fill meanwhile. */
     enum status (*prove)(void *state, struct error *err);
     /* The kernels are no longer needed: prove should end soon. Any thread. May be NULL. */
@@ -141,11 +142,11 @@ int step_plan_node(struct step_plan *plan, struct step_node node);
 /* Columns and rows that neighbouring parts must share for the last step. */
 uint32_t step_plan_overlap(const struct step_plan *plan);
 
-/* Lists the different goals to which steps scale whole images; returns their number. Images that do
+/* Lists the distinct goals to which steps scale whole images; returns their number. Images that do
  * not fit into a slot are scaled by the host and submitted as separate parts
  * (part_shape.scaled). */
 unsigned step_plan_goals(scale_goal goals[STEP_NODES_MAX], const struct step_plan *plan);
-/* The size that parts must be able to have, since scaled images are not split; 0: any. */
+/* The part size that must be possible, since scaled images are not split; 0: any. */
 uint64_t step_plan_least_part(const struct step_plan *plan);
 
 #endif

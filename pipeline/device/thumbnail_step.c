@@ -170,7 +170,7 @@ static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct o
     return status;
 }
 
-/* One node for the image; the code is a feature of NULL. */
+/* One node for each image; the perceptual code has the feature NULL. */
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     node->config = &plan->thumbnail;
@@ -186,7 +186,7 @@ const struct step thumbnail_step = {
     .fault = "kernel thumbnail_slot is",
     .kernels = {"thumbnail_slot"},
     SLOT_KERNEL,
-    .otherwise = "JPEG pixels are made on the host, for their thumbnails",
+    .otherwise = "JPEG pixels are made on the host, for the thumbnails",
     .possible = is_possible,
     .count = count_pixels,
     .fill = fill_entry,

@@ -1,7 +1,7 @@
-/* tuner.c: times every variant in its default shape, then varies the best one's parameters one by
- * one as long as it gets faster, and finally compares the winner with the default. An exhaustive
- * search would find better shapes where parameters interact, but costs a hundred builds per
- * feature. */
+/* tuner.c: times every variant in its default shape, then varies the parameters of the best one,
+ * one at a time, as long as it gets faster, and finally compares the winner with the default. An
+ * exhaustive search would find better shapes where parameters interact, but costs a hundred builds
+ * per feature. */
 #include "device/tuner.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 /* A trial this many times slower than the best one on the same pixels is stopped. */
 #define SLOW 3.0
-/* The gain that makes a neighbour the new best, and the winner replace the default: medians of the
- * same kernel differ by a percent or two. */
+/* The gain at which a neighbour becomes the new best, and at which the winner replaces the default:
+ * medians of the same kernel differ by a percent or two. */
 #define STEP_GAIN   1.01
 #define CHOICE_GAIN 1.03
 

@@ -14,7 +14,7 @@ enum tuner_outcome {
     TUNER_MEASURED,
     TUNER_SLOW,     /* stopped: several times slower than the best on some pixels */
     TUNER_UNUSABLE, /* does not build or run on the device */
-    TUNER_WRONG,    /* counts wrong */
+    TUNER_WRONG,    /* miscounts */
 };
 
 struct tuner_trial {
@@ -35,7 +35,7 @@ struct tuner {
 
 /* Number of timed comparisons with the default. */
 #define TUNER_DUELS 3
-/* The second largest ratio, which counts, since other programs may slow down single ones. */
+/* The second largest ratio, which counts, since other programs may slow down single comparisons. */
 double tuner_middle(const double ratio[TUNER_DUELS]);
 
 /* Tries variants and shapes for `spec` and fills the tuning's entry of its class: the fastest one if

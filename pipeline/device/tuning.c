@@ -103,9 +103,10 @@ void tuning_load(struct tuning *out, const struct ocl_device *device)
     enum ocl_cache_state state = ocl_cache_load(&text, &size, FOLDER, key);
     if (state == OCL_CACHE_DAMAGED || (state == OCL_CACHE_FOUND && !parse(out, text, device))) {
         *out = (struct tuning){0};
-        log_message(LOG_NOTICE,
-                    "notice: what clpipe tune kept for %s is damaged and not used; run it again",
-                    device->name);
+        log_message(
+            LOG_NOTICE,
+            "notice: the results of clpipe tune for %s are damaged and not used; run it again",
+            device->name);
     }
     free(text);
 }

@@ -14,7 +14,7 @@
 unsigned tuning_class_of(const struct feature *feature);
 /* "rgb", "joint", "joint-large", ... */
 const char *tuning_class_name(unsigned class);
-/* The spec of the feature measured for the class. */
+/* The SPEC of the feature measured for the class. */
 const char *tuning_class_spec(unsigned class);
 
 struct tuning {

@@ -78,7 +78,7 @@ ALWAYS_INLINE void write_roots(float *out, const double *in, double length, uint
         out[i] = (float)(copysign(sqrt(fabs(in[i])), in[i]) / length);
 }
 
-/* Rounds once, at the end. Without descriptors all values are 0. `exact` has space for all
+/* Rounds once, at the end. Without descriptors, all values are 0. `exact` has space for all
  * values. */
 ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct feature *feature,
                                const uint32_t *words)

@@ -26,8 +26,8 @@ static int32_t basis(uint32_t u, uint32_t i)
     for (uint32_t bit = 0, u = 0, v = 1;                                                           \
          bit<CODE_BITS; bit++, v> 0 ? (void)(u++, v--) : (void)(v = u + 1, u = 0))
 
-/* Four columns at a time. All numbers are integers below 2^53, so doubles are exact, and all
- * processors multiply them fast. */
+/* Four columns at a time. All numbers are integers below 2^53, so doubles are exact, and every
+ * processor multiplies them fast. */
 typedef double four __attribute__((vector_size(32)));
 #define FOURS           (CODE_CELLS / 4)
 #define FREQUENCY_FOURS ((FREQUENCIES + 3) / 4)

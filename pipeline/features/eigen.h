@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include <stdint.h>
 
-/* Decomposes the symmetric n x n matrix in `vectors`, which it replaces by the eigenvectors, one
+/* Decomposes the symmetric n x n matrix in `vectors`, which it replaces with the eigenvectors, one
  * per row, with length 1 and their largest component (the first, if several) positive; values: the
  * eigenvalues in descending order. Householder tridiagonalisation, then QL iteration with implicit
  * shifts (H. Bowdler, R. S. Martin, C. Reinsch, J. H. Wilkinson: The QR and QL algorithms for

@@ -209,7 +209,8 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         feature->fisher = *option == 'f';
     } else if (strcmp(option, "codebook") == 0 && strlen(value) == FEATURE_DIGEST - 1 &&
                value[strspn(value, "0123456789abcdef")] == '\0') {
-        /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
+        /* Written by feature_bind_codebook; settle_kind refuses it for kinds that take no
+         * codebook. */
         strcpy(feature->codebook_digest, value);
     } else if (!parse_image(&feature->image, &wrong, option, value) &&
                !feature_parse_net(&feature->net, option, value, &wrong, &status, spec, err)) {

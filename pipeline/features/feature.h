@@ -116,7 +116,7 @@ struct feature_set {
 };
 
 /* Parses one SPEC and appends the feature, with offsets. default_normalize is --normalize.
- * STATUS_USAGE with a sentence that says what is wrong with which spec, duplicate names
+ * STATUS_USAGE with a sentence that names the spec and says what is wrong with it, duplicate names
  * included. */
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
@@ -127,7 +127,7 @@ bool feature_lacks_codebook(const struct feature *feature);
 bool feature_set_lacks_codebooks(const struct feature_set *set);
 
 /* Binds the model of a network feature, found by the digest in its spec. STATUS_USAGE with a
- * sentence: not found. No effect on other features and bound ones. */
+ * sentence: not found. No effect on other kinds and on features that are bound already. */
 enum status feature_bind_model(struct feature *feature, struct error *err);
 
 /* Writes the canonical spec. */

@@ -21,7 +21,7 @@ struct feature_kind {
     bool fixed;        /* bins= is not allowed in a SPEC */
     uint32_t channels; /* bytes of a pixel, with a histogram of bins=B each; 0: one bin per pixel */
     bool zeros;        /* a row of zeros is meaningful; for other kinds it means that nothing was
-                        * counted (the picture is too thin or small) and cannot be compared */
+                        * counted (the picture is too thin or small), and it cannot be compared */
     /* Longer side to which pictures are reduced without scale=. A kind with a default is always
      * scaled, so words cannot overflow. 0: as decoded. */
     uint32_t scale;

@@ -78,8 +78,8 @@ static enum status open_file(struct feature_net *net, const char *path, struct e
     return STATUS_OK;
 }
 
-/* model=FILE: a name without a slash that is no file is looked up in the directory as NAME.net or
- * NAME.onnx. */
+/* model=FILE: a name without a slash that is not a file is looked up in the directory as NAME.net
+ * or NAME.onnx. */
 static enum status use_model(struct feature_net *net, const char *file, struct error *err)
 {
     static const char *const suffixes[] = {SUFFIX, RUNTIME_SUFFIX};
@@ -202,7 +202,7 @@ static void settle_sides(struct runtime_job *job, const int64_t dim[4])
     }
 }
 
-/* Chooses the output by name or as the only one, and checks that all required options are there. */
+/* Chooses the output by name or as the only one, and checks that no required option is missing. */
 static enum status settle_choices(struct feature_net *net, const struct runtime_about *about,
                                   const char *spec, struct error *err)
 {
@@ -241,7 +241,7 @@ static enum status settle_onnx(struct feature *feature, const char *spec, struct
     if (net->made_by[0] && strcmp(net->made_by, about->made_by) != 0)
         return error_set(
             err, STATUS_USAGE,
-            "the feature %s was computed by %s, here is %s, whose rows may differ: name the "
+            "the feature %s was computed by %s, but this is %s, whose rows may differ: name the "
             "library of that version with --onnxruntime, or start over with --fresh",
             feature->name, net->made_by, about->made_by);
     if (about->input.rank != 4 ||
@@ -255,7 +255,7 @@ static enum status settle_onnx(struct feature *feature, const char *spec, struct
                          "feature '%s': the network takes bytes, so no mean= or std=", spec);
     settle_sides(&net->job, about->input.dim);
     status = settle_choices(net, about, spec, err);
-    /* A picture of zeros determines the number of values, and whether the model works. */
+    /* Running a picture of zeros yields the number of values, and shows whether the model works. */
     if (status == STATUS_OK &&
         runtime_rows(net->runtime, &net->job, &net->values, NULL, NULL, 1, err) != STATUS_OK)
         status = STATUS_USAGE;

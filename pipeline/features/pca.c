@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_ROWS    65536u
-#define SAMPLE_BYTES   ((uint64_t)64 << 20)
-#define SIDE_MOST      4096u
-#define PART           64u /* rows of the sample, or columns of the mean, per part */
-#define PANEL          PRODUCT_COLUMNS
-#define BLOCK_ROWS     32u /* of a product, per thread, */
-#define BLOCK_PANELS   8u
-#define DEPTH          128u /* terms of a sum added at a time */
-#define CHUNK          256u /* rows (columns) of the sample expanded into panels at a time */
-#define ALONE          ((uint64_t)1 << 21) /* multiplications not worth other threads */
-#define PRODUCTS_MOST  400u                /* with the matrix */
+#define SAMPLE_ROWS  65536u
+#define SAMPLE_BYTES ((uint64_t)64 << 20)
+#define SIDE_MOST    4096u
+#define PART         64u /* rows of the sample, or columns of the mean, per part */
+#define PANEL        PRODUCT_COLUMNS
+#define BLOCK_ROWS   32u /* of a product, per thread, */
+#define BLOCK_PANELS 8u
+#define DEPTH        128u /* terms of a sum added at a time */
+#define CHUNK        256u /* rows (columns) of the sample expanded into panels at a time */
+#define ALONE                                                                                      \
+    ((uint64_t)1 << 21)     /* multiplications for which more threads are not
+                                            * worthwhile */
+#define PRODUCTS_MOST  400u /* with the matrix */
 #define DEGREE_MOST    40u
 #define RESIDUAL       1e-12
 #define LEAST_VARIANCE 1e-12
@@ -131,7 +133,7 @@ static enum status sample_part(void *context, uint64_t part, struct error *err)
     return status;
 }
 
-/* Uses all threads if the matrix allows: chunks of a dataset must be inflated. */
+/* Uses all threads if the matrix allows it, since chunks of a dataset must be inflated. */
 static enum status read_sample(struct pca *pca, const struct matrix_source *rows, struct error *err)
 {
     const uint64_t fits = SAMPLE_BYTES / sizeof(float) / rows->dimension;
@@ -515,7 +517,7 @@ static enum status find_components(struct pca *pca, struct projection *out, stru
 {
     const uint32_t asked = pca->config->components, wanted = min_u32(asked, pca->side);
     const uint32_t usual = max_u32(2 * asked, asked + 8);
-    /* All of them at once if that costs little more. */
+    /* Computes all of them at once if that costs little more. */
     const uint32_t count = round_up(3 * usual / 2 < pca->side ? usual : pca->side);
     const size_t values = (size_t)count * pca->padded, square = (size_t)count * count;
     double *room = calloc(3 * values + 2 * square + count, sizeof *room);

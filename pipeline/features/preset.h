@@ -24,7 +24,8 @@ struct preset {
     const struct preset *few; /* for few images: its features do not learn; NULL: nor do these */
 };
 
-/* Finds a preset by name, also that of few images; NULL: none. A nameless entry ends `presets`. */
+/* Finds a preset by name, including that for few images; NULL: none. A nameless entry ends
+ * `presets`. */
 extern const struct preset presets[];
 const struct preset *preset_find(const char *name);
 unsigned preset_count(const struct preset *preset); /* of its features */

@@ -178,7 +178,7 @@ static enum status find_projection(struct trainer *trainer, double whiten, struc
         goto out;
     double widest = 0;
     for (uint32_t j = 0; j < projected; j++) {
-        /* The fourth root at most: exact, unlike pow. */
+        /* At most a fourth root: exact, unlike pow. */
         const double root = values[j] > NOISE ? sqrt(values[j]) : 0;
         const double scale = root == 0       ? 0
                              : whiten == 0   ? 1
@@ -392,7 +392,7 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     struct cluster_config config;
     cluster_config_default(&config);
     config.max_iter = ITERATIONS;
-    /* k-means++ makes a pass per word. */
+    /* k-means++ makes one pass per word. */
     config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
     config.memory = training->memory;
     config.threads = training->threads;

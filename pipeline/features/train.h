@@ -16,7 +16,7 @@ struct codebook_training {
     const uint8_t *sample; /* rows x columns of the descriptor, row-major */
     uint64_t rows;
     const struct cluster_devices *devices;
-    uint64_t memory; /* host bytes for k-means, besides one byte per projected value */
+    uint64_t memory; /* host bytes for k-means, not counting one byte per projected value */
     unsigned threads;
     struct watch watch; /* shows iterations; k-means may end early */
 };

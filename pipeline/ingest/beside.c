@@ -17,7 +17,7 @@ struct sample {
     char *text[SIDECAR_COLUMNS];
     char **picture;
     unsigned count, room;
-    uint64_t unreadable; /* number of unreadable files, all samples */
+    uint64_t unreadable; /* unreadable files of all samples */
     char first_unreadable[256];
 };
 
@@ -156,7 +156,7 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
         status = end_sample(out, &sample, err);
     if (status == STATUS_OK && sample.unreadable > 0)
         log_message(LOG_NOTICE,
-                    "notice: sidecar files that cannot be read and count as missing: %" PRIu64
+                    "notice: unreadable sidecar files, which count as missing: %" PRIu64
                     " (first: %s); the same command tries again",
                     sample.unreadable, sample.first_unreadable);
     clear_sample(&sample);

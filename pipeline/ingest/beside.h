@@ -6,8 +6,7 @@
 #include "sources/walk.h"
 
 /* Adds every picture of the walk to `out`. Reads the walk from its first item; it must not be used
- * meanwhile. Files that are too long or not text count as missing, unreadable ones too, with a
- * notice. */
+ * meanwhile. Files that are unreadable, too long or not text count as missing, with a notice. */
 enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *stop,
                         struct error *err);
 

@@ -15,7 +15,7 @@
 
 #define WINDOW_MAX       32768u
 #define ISOLATE_SLOT_MAX (4ull << 20)
-/* Bytes per picture besides its counters. */
+/* Bytes per picture, without its counters. */
 #define PICTURE_BYTES 512u
 /* Pixels per byte of a square thumbnail: a typical JPEG file is smaller. */
 #define THUMBNAIL_PIXELS_A_BYTE 4u

@@ -8,26 +8,27 @@
 /* The smallest memory for which an ingest is planned. */
 #define INGEST_MEMORY_MIN (16ull << 20)
 
-/* The default memory with `threads` decode threads, at least `least`. streams: a device decodes
- * JPEG streams, faster with larger slots. `available`: memory that the process may use; 0:
+/* The default memory for `threads` decode threads, at least `least`. streams: a device decodes JPEG
+ * streams, which is faster in larger slots. `available`: memory that the process may use; 0:
  * unknown. */
 uint64_t bounds_default(uint64_t least, unsigned threads, bool streams, uint64_t available);
 
-/* Shares of `memory`, in bytes: slots of all devices; sorting the walk; codecs besides slots. */
+/* Shares of `memory`, in bytes: for slots of all devices; for sorting the walk; for codecs, beyond
+ * the slots. */
 uint64_t bounds_slots(uint64_t memory);
 uint64_t bounds_sorting(uint64_t memory);
 uint64_t bounds_codecs(uint64_t memory);
 
-/* Shared memory of one isolated decoder: 1/16 of the memory for all together. */
+/* Shared memory of one isolated decoder; all of them together get 1/16 of the memory. */
 uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads);
 
-/* The number of pictures with `counters` counters in flight between walk and log, with `threads`
+/* How many pictures with `counters` counters may be in flight between walk and log, with `threads`
  * decode threads. from_devices: thumbnails arrive as pixels. */
 uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
                        bool from_devices, unsigned threads);
 
-/* The number of files that each of `threads` decode threads may have open, if the process may have
- * `most`. */
+/* How many files each of `threads` decode threads may have open if the process may have `most`
+ * open. */
 unsigned bounds_open_files(uint64_t most, unsigned threads);
 
 #endif

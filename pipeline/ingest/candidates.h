@@ -22,9 +22,9 @@ struct candidates {
     uint64_t files; /* number of eligible files */
 };
 
-/* Reads all items of the walk, selects the first `most` of that order, and rewinds the walk. Empty
- * or unreadable files and those of unread sources are not eligible. STATUS_INTERRUPTED:
- * stopped. Call candidates_clear also after a failure. */
+/* Reads all items of the walk, selects the first `most` in that order, and rewinds the walk. Empty
+ * or unreadable files and those of unread sources are not eligible. STATUS_INTERRUPTED: stopped.
+ * Call candidates_clear even after a failure. */
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err);
 void candidates_clear(struct candidates *candidates); /* frees its items */

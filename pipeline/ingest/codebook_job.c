@@ -1,4 +1,4 @@
-/* codebook_job.c: walk, sample and codebooks, without store and steps. */
+/* codebook_job.c: walk, sample and codebooks, without a store and steps. */
 #include "ingest/codebook_job.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ static enum status open_walk(struct walk **out, struct ingest_job *job, struct e
         .spool_directory = process_temporary_directory(),
         .memory = bounds_sorting(job->config->memory),
         .promises_image = format_promised,
-        .again = "a sample of its images is chosen when all are known",
+        .again = "a sample is chosen once all of its images are known",
         .watch = {job->stop, ingest_job_walked, job},
     };
     return walk_open(out, &walk, err);

@@ -1,4 +1,4 @@
-/* codebook_job.h: only the first phase of an ingest: learns codebooks from a sample of the
+/* codebook_job.h: the first phase of an ingest alone: learns codebooks from a sample of the
  * sources. */
 #ifndef CLPIPE_INGEST_CODEBOOK_JOB_H
 #define CLPIPE_INGEST_CODEBOOK_JOB_H
@@ -7,7 +7,7 @@
 #include "result/codebooks.h"
 
 /* Learns the codebooks of config->features from at most `pictures` images. *features receives these
- * features, bound to codebooks owned by `codebooks` (codebooks_clear, also after a failure);
+ * features, bound to codebooks owned by `codebooks` (codebooks_clear, even after a failure);
  * *found: number of images in the sample. With LEARNING_PICTURES they are the codebooks that an
  * ingest of the same sources learns. Uses these fields of the configuration: walk, decode, isolate,
  * features, find_devices, trace, threads, memory, stop, progress. */

@@ -22,9 +22,9 @@
 #define AHEAD_BYTES (32u << 10)
 /* Pixels of a picture decoded while all slots are full, in bytes. */
 #define SPARE_BYTES (4u << 20)
-/* Memory for decoding, besides pixels. */
+/* Memory for decoding, without the pixels. */
 #define USUAL_MEMORY (16u << 20)
-/* Decoding time per pixel before it was measured, and the number of pixels that it counts for. */
+/* The assumed decoding time per pixel before any is measured, and its weight, in pixels. */
 #define PIXEL_NS      5.0
 #define PIXELS_BEFORE 262144.0
 
@@ -119,8 +119,8 @@ static uint64_t bytes_of_stream(const struct strips *strips)
     return strips->picture->host_only || strips->picture->no_stream || bytes > most ? 0 : bytes;
 }
 
-/* Sets the shapes of the picture's stream and coefficients as far as they fit into a slot; returns
- * how many. */
+/* Sets the shapes of the picture's stream and coefficients, if they fit into a slot; returns how
+ * many. */
 static unsigned offer_coded(struct part_shape coded[2], const struct strips *strips,
                             const struct part_shape *pixels)
 {
@@ -345,7 +345,7 @@ static bool give_scaled(struct strips *strips)
     return true;
 }
 
-/* Decodes a picture into slots after its header was read. false: the run is over. */
+/* Decodes a picture into slots once its header is read. false: the run is over. */
 static bool do_strips(struct strips *strips)
 {
     const uint32_t height = strips->info->out_height;
@@ -392,7 +392,8 @@ static bool do_rows(struct strips *strips)
     return going;
 }
 
-/* After decoding: stores the picture's thumbnail if there is one. Never makes an image fail. */
+/* After decoding: stores the picture's thumbnail if there is one. A missing thumbnail is not a
+ * failure. */
 static void take_thumbnail(struct decoder *decoder, struct picture *picture)
 {
     struct store_record *record = &picture->record;
@@ -642,7 +643,7 @@ static void decode_pictures(struct decoder *decoder)
             /* Parts already submitted still hold it. */
             pictures[i]->dropped = !going;
         }
-        /* After all were announced. */
+        /* Only now: not while files are announced (decode.h). */
         for (unsigned i = 0; i < count; i++) {
             going = going && do_for_display(decoder, decode, pictures[i]);
             if (!pictures[i]->once)

@@ -5,7 +5,7 @@
 #include "ingest/bounds.h"
 #include "ingest/picture.h"
 
-/* How much of JPEG decoding devices may do. */
+/* How much of the JPEG decoding devices may do. */
 static enum plan_jpeg jpeg_of(const struct ingest_config *config)
 {
     return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;

@@ -1,4 +1,4 @@
-/* device_side.h: for decode threads: the plan of features, and staging on the devices. */
+/* device_side.h: what decode threads need of the devices: the plan of features, and staging. */
 #ifndef CLPIPE_INGEST_DEVICE_SIDE_H
 #define CLPIPE_INGEST_DEVICE_SIDE_H
 
@@ -7,7 +7,7 @@
 struct device_side {
     struct plan plan;  /* used by staging */
     uint64_t memory;   /* limit for decoding: config->memory, or memory_streams */
-    bool coefficients; /* decoders return coefficients of JPEG pictures for staging */
+    bool coefficients; /* decoders deliver JPEG coefficients to staging */
     bool streams;      /* likewise streams */
 };
 

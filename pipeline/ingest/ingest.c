@@ -10,14 +10,14 @@
  *                     └───────── again, if a device has failed ──┘
  *
  * Memory is bounded: at most `window` pictures are between walk and log; slots are allocated once;
- * memory of codecs besides slots is limited by a budget.
+ * a budget limits the memory that codecs use beyond the slots.
  *
  * A picture has one or more parts (strips of rows, each in some slot). Its counters are the sum of
  * its parts'. It is finished when the decode thread has released it and all its parts have been
- * delivered; the last of these passes it to the recorder. Failures and pictures known from an
- * earlier run take the same path without parts. A picture with parts on a device that failed is
- * decoded again for the remaining devices. Every item of the walk reaches the store exactly once,
- * failed or not, unless the run ends early.
+ * delivered; the last of these passes it to the recorder. Failures and pictures of an earlier run
+ * take the same path, without parts. A picture with parts on a device that failed is decoded again
+ * for the remaining devices. Every item of the walk reaches the store exactly once, failed or not,
+ * unless the run ends early.
  *
  * Missing codebooks of features are learned from a sample of the images (learning.h) after the walk
  * and before any image is processed; the log stores them.
@@ -59,13 +59,13 @@
 #include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
-/* Upper bound on the average row without features and thumbnail; disk space that is always
- * reported. */
+/* Upper bound on the average row without features and thumbnail; from this size on, the disk space
+ * needed is always reported. */
 #define ROW_BYTES  512u
 #define SPACE_TOLD (UINT64_C(1) << 30)
 /* Larger thumbnails are made on the host: too few of them would fit into a slot's values. */
 #define DEVICE_THUMBNAIL_MOST 256u
-/* Images of a stream that is not read yet, for the size of their thumbnails. */
+/* The assumed number of images in a stream, which determines the size of thumbnails. */
 #define MANY 20000u
 
 struct ingest {
@@ -164,17 +164,17 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         .skip_paths = skip,
         .skip_count = skipped,
         .promises_image = format_promised,
-        .again = config->sidecars ? "--sidecar reads its files after all images"
-                 : feature_set_lacks_codebooks(&ingest->features)
-                     ? "codebooks are learned from a sample before all are read: give --codebook "
-                       "C.h5 (clpipe "
-                       "codebook learns them from images that are files), or --preset color"
-                     : NULL,
+        .again =
+            config->sidecars ? "--sidecar reads its files after all images"
+            : feature_set_lacks_codebooks(&ingest->features)
+                ? "codebooks are learned from a sample before all images are read: give --codebook "
+                  "C.h5 (clpipe codebook learns them from images that are files), or --preset color"
+                : NULL,
         .list_unread = list_unread,
         .list_unread_context = ingest,
         .watch = {ingest->job.stop, ingest_job_walked, &ingest->job},
     };
-    /* Images that the file already has do not count against the limit: the readers check. */
+    /* Images that the file already has do not count towards the limit, which the readers check. */
     if (ingest->store && store_updates(ingest->store))
         walk.options.limit = 0;
     unsigned track = trace_track(config->trace, "host", "walk");
@@ -238,7 +238,7 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
-/* Only after the walk: the default size depends on the number of files. */
+/* Not before the walk: the default size depends on the number of files. */
 static void choose_thumbnails(struct ingest *ingest)
 {
     const struct ingest_config *config = ingest->config;
@@ -280,7 +280,7 @@ static enum status open_context(struct ingest *ingest, struct error *err)
 }
 
 /* Opening a device takes tenths of a second and walking a large tree even longer, so both run in
- * parallel. Devices are searched before, since drivers then change the environment, which the walk
+ * parallel. Devices are found first, since drivers then change the environment, which the walk
  * reads. */
 static enum status open_walk_and_devices(struct ingest *ingest, struct error *err)
 {
@@ -471,7 +471,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-/* Reports the disk space that log and result need at most, if it is large or not available. */
+/* Reports the most disk space that log and result may need, if it is large or not available. */
 static void tell_space(const struct ingest *ingest)
 {
     const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
@@ -522,7 +522,7 @@ static void join_all(struct ingest *ingest, int64_t start)
         readers_join(ingest->readers);
     if (ingest->job.staging && ingest->decoders) {
         /* Pictures lost by a device that failed after the end of the walk (at most those in its
-         * slots) are decoded here. Another device may fail meanwhile. */
+         * slots) are decoded here. Another device may fail in the meantime. */
         staging_settle(ingest->job.staging);
         while (readers_have_again(ingest->readers)) {
             decoders_run(ingest->decoders);
@@ -577,20 +577,20 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
                      reasons);
 }
 
-/* Reports rows that are kept because their files could not be examined. */
+/* Reports rows kept because their files could not be examined. */
 static void tell_kept(const struct ingest *ingest)
 {
     const uint64_t kept = readers_kept(ingest->readers);
     char images[48], output[256];
     if (kept > 0)
         log_message(LOG_NOTICE,
-                    "notice: %s of %s could not be looked at (unreadable) and %s as before",
+                    "notice: %s of %s could not be examined (unreadable) and %s as before",
                     format_number_of(images, sizeof images, kept, "image"),
                     path_for_message(output, sizeof output, ingest->config->store.output),
                     kept == 1 ? "stays" : "stay");
 }
 
-/* Writes the file after everything is in the log. */
+/* Writes the file once everything is in the log. */
 static enum status write_file(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -633,7 +633,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     return status;
 }
 
-/* The result of the run, after all threads are joined. */
+/* The result of the run, once all threads are joined. */
 static enum status conclude(struct ingest *ingest, struct error *err)
 {
     struct ingest_report *report = ingest->report;
@@ -699,8 +699,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     if (ingest.walk) {
         report->passed = walk_passed(ingest.walk);
     }
-    /* Closes the devices meanwhile: a driver takes about as long to free its memory as writing the
-     * file. No other thread uses staging any more. */
+    /* Closes the devices in the meantime: for a driver, freeing its memory takes about as long as
+     * writing the file does. No other thread uses staging any more. */
     pthread_t closing;
     const bool apart =
         ingest.job.staging && pthread_create(&closing, NULL, close_staging_main, &ingest) == 0;

@@ -14,7 +14,7 @@
 #include "sources/walk.h"
 #include <stdint.h>
 
-/* Which thumbnails are made. When a file is updated its thumbnails stay, and new ones have the same
+/* Which thumbnails to make. When a file is updated its thumbnails stay, and new ones have the same
  * size. */
 enum ingest_thumbnails {
     THUMBNAILS_KEPT,      /* no new ones */
@@ -31,7 +31,7 @@ struct ingest_progress {
     double seconds;                   /* since the phase started */
 };
 
-/* Replaces features that learn, if there are too few images to learn from. */
+/* Replaces features that learn if there are too few images to learn from. */
 struct ingest_few {
     struct feature_set features; /* none of them learns */
     const char *parameters;      /* as in struct content */
@@ -55,18 +55,18 @@ struct ingest_config {
                               * size, or one for the number of files */
     bool dry_run;            /* walk and headers only: no device, no output */
 
-    /* Finds the devices, on the calling thread, in parallel with the walk; not called in a dry run.
-     * Its result must outlive the run. */
+    /* Finds the devices, on the calling thread, while the walk runs; not called in a dry run. Its
+     * result must outlive the run. */
     enum status (*find_devices)(void *context, struct ocl_selection *found, struct error *err);
     void *find_devices_context;
 
-    /* Replaces walk_open, on the calling thread after find_devices; NULL: walk_open on another
-     * thread. */
+    /* Called instead of walk_open, on the calling thread after find_devices; NULL: walk_open, on
+     * another thread. */
     enum status (*open_walk)(void *context, struct walk **out, const struct walk_config *config,
                              struct error *err);
     void *open_walk_context;
-    /* Called after the walk with the number of files, before any is read; an error ends the ingest.
-     * May be NULL. */
+    /* Called with the number of files after the walk, before any file is read; an error ends the
+     * ingest. May be NULL. */
     enum status (*check_count)(void *context, uint64_t files, struct error *err);
     void *check_context;
     bool allow_removal; /* even if many images of the file were removed */
@@ -74,12 +74,13 @@ struct ingest_config {
      * process. */
     enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);
     void *sum_context;
-    const char *also_skipped[2]; /* files and directories to skip besides the output; or NULL */
+    const char *also_skipped[2]; /* files and directories to skip in addition to the output; or
+                                  * NULL */
     struct trace *trace;         /* may be NULL */
 
     unsigned threads;        /* decode threads, at least 1 */
     uint64_t memory;         /* limit on host buffers in bytes; at least 16 MiB is used */
-    uint64_t memory_streams; /* used instead if a device decodes JPEG streams; not less */
+    uint64_t memory_streams; /* the limit if a device decodes JPEG streams; at least `memory` */
     uint64_t device_memory;  /* limit on buffers of each device; 0: the device's own */
     uint64_t slot_bytes;     /* 0: chosen for the device */
     unsigned slot_count;     /* per device; 0: chosen */
@@ -95,7 +96,7 @@ struct ingest_config {
     const char *command_line;
 };
 
-/* Why an image is removed from the file that is updated. */
+/* Why an image is removed from the existing file. */
 enum loss {
     LOSS_GONE,     /* its file is missing */
     LOSS_EXCLUDED, /* by the glob patterns */
@@ -119,8 +120,8 @@ enum jpeg_way {
 struct ingest_report {
     uint32_t ranks; /* number of processes in the sum; 0: a single process */
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
-    /* Files with unchanged size and time that were read again, because inode or change time differ,
-     * or all are compared; and those whose bytes differ. */
+    /* Files with unchanged size and time that were read again, because the inode or change time
+     * differs or all files are compared; and those of them whose bytes differ. */
     uint64_t files_compared, files_differ;
     uint64_t by_reason[REASON_COUNT];
     struct walk_passed passed;
@@ -136,7 +137,7 @@ struct ingest_report {
     uint64_t memory;     /* the configured limit that was used */
     uint64_t peak_rss_bytes;
     uint64_t removed[LOSSES];     /* from the existing file, or would have been */
-    struct store_summary summary; /* contents of the finished file */
+    struct store_summary summary; /* contents of the new file */
     uint32_t sample;              /* images that codebooks were learned from; 0: nothing learned */
     bool few;                     /* there were too few: the features are those of config->few */
     bool file_written;            /* false: no changes, or interrupted */

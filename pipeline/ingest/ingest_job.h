@@ -12,31 +12,32 @@
 struct ingest_job {
     const struct ingest_config *config;
     struct stop *stop;
-    struct ingest_config bounded; /* what `config` points to: with enough memory and a thread */
+    struct ingest_config bounded; /* what `config` points to: at least the necessary memory, and
+                                   * one thread */
     struct stop own_stop;         /* what `stop` points to if none was given */
-    /* Wakes all threads that wait for something else than the following two, now and later; any
-     * thread; NULL: there are none. */
+    /* Ends all waits, now and later, for anything but the two members below; any thread; NULL:
+     * there are no such waits. */
     void (*wake)(void *context);
     void *context;
 
     /* Set by device_side_open; NULL before, and in a dry run. */
     struct staging *staging;
-    struct budget *budget; /* for memory of codecs besides the slots */
+    struct budget *budget; /* for the memory that codecs use beyond the slots */
 
-    pthread_mutex_t lock; /* guards the following, and setting the above */
+    pthread_mutex_t lock; /* guards the members below, and the setting of those above */
     struct error error;   /* the first */
     struct ingest_progress progress;
 
     struct status_file status; /* used by the thread that calls ingest_job_show */
 };
 
-/* Must not be moved afterwards. */
+/* The job must not be moved afterwards. */
 void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
                      void (*wake)(void *context), void *context);
 /* Closes its staging and budget. */
 void ingest_job_clear(struct ingest_job *job);
 
-/* Ends the run with an error: the first one is kept, and all threads are woken. Any thread, also
+/* Ends the run with an error: the first one is kept, and all threads are woken. Any thread, even
  * while the devices are being opened. */
 void ingest_job_fail(struct ingest_job *job, const struct error *err);
 

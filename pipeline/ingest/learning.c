@@ -31,7 +31,7 @@
  * decompress all archives again. */
 #define ROUND_FILES 64u
 
-/* The result of a candidate. */
+/* The outcome of decoding a candidate. */
 struct taken {
     bool decoded;
     uint32_t rows[FEATURE_MAX];
@@ -51,7 +51,7 @@ struct learning {
 
     uint32_t *round; /* candidates of a round, by sequence */
 
-    pthread_mutex_t opening; /* held while a candidate is taken, and opened if order matters */
+    pthread_mutex_t opening; /* held while a candidate is taken and, if order matters, opened */
     pthread_mutex_t lock;    /* guards the following; taken after `opening` */
     pthread_cond_t ended;
     uint32_t next, in_round, decoded, unreadable;
@@ -434,10 +434,10 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     if (status == STATUS_OK)
         drop_rest(learning);
     if (status == STATUS_OK && learning->unreadable > 0)
-        log_message(LOG_NOTICE,
-                    "notice: %u of the files that codebooks are learned from could not be read: "
-                    "they are learned from the others",
-                    learning->unreadable);
+        log_message(
+            LOG_NOTICE,
+            "notice: %u of the files for learning codebooks could not be read: the others are used",
+            learning->unreadable);
     if (status != STATUS_OK)
         learning_close(out);
     return status;
@@ -507,7 +507,7 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
         status = codebooks_add(codebooks, feature, &codebook, err);
     feature_codebook_clear(&codebook);
     if (status == STATUS_OK)
-        log_message(LOG_DEBUG, "%s: %u words learned from %llu descriptors of %u images",
+        log_message(LOG_DEBUG, "%s: %u words learned from %llu descriptors in %u images",
                     feature->name, feature->codebook_words, (unsigned long long)training.rows,
                     learning_pictures(learning));
     return status;

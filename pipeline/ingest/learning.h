@@ -1,8 +1,8 @@
 /* learning.h: the first phase of an ingest: decodes a sample of the images, computes their
  * descriptors with the C reference, and learns codebooks.
  *
- * The sample is the first `pictures` candidates (candidates.h) that can be decoded with the options
- * of the ingest, with evenly spaced descriptors of each. So it depends only on the files, not on
+ * The sample is the first `pictures` candidates (candidates.h) that can be decoded with the
+ * ingest's options, and evenly spaced descriptors of each. So it depends only on the files, not on
  * threads, devices, memory or interruptions. */
 #ifndef CLPIPE_INGEST_LEARNING_H
 #define CLPIPE_INGEST_LEARNING_H

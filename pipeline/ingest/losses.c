@@ -152,7 +152,8 @@ enum status losses_judge(struct ingest_report *report, const struct ingest_confi
     uint64_t removed[LOSSES];
     if (!sums)
         return error_memory(err, numbers * sizeof *sums, "the sources");
-    /* Rows of each source, removed rows; reasons; directories, processes that have stopped. */
+    /* For each source its rows and its removed rows; for each reason its rows; directories;
+     * processes that have stopped. */
     int64_t *reasons = sums + 2 * (size_t)sources, *whole = reasons + LOSSES;
     j.rows = sums;
     j.gone = sums + sources;

@@ -1,10 +1,10 @@
 /* losses.h: finds images removed from the existing file, with reasons, and whether that many may be
  * removed.
  *
- * An update that would remove all images of a source or of one of its top-level directories, or
- * more than 20 and a tenth of the images of the sources that it reads, is probably a mistake or an
- * unmounted disk. Sources removed by the command and images that moved to another shard do not
- * count. */
+ * An update is probably a mistake, or a disk is not mounted, if it would remove all images of a
+ * source or of one of its top-level directories, or more than 20 images that are also more than a
+ * tenth of those of the sources that it reads. Sources removed by the command and images that moved
+ * to another shard do not count. */
 #ifndef CLPIPE_INGEST_LOSSES_H
 #define CLPIPE_INGEST_LOSSES_H
 

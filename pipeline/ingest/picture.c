@@ -95,7 +95,7 @@ static void take_thumbnail(struct picture *picture, const uint32_t *words)
     picture_thumbnail_size(&width, &height, picture);
     const size_t bytes = 3 * (size_t)width * height;
     picture->pixels_of_thumbnail = malloc(bytes);
-    if (picture->pixels_of_thumbnail) /* without memory there is no thumbnail */
+    if (picture->pixels_of_thumbnail) /* if there is no memory, there is no thumbnail */
         memcpy(picture->pixels_of_thumbnail, words, bytes);
 }
 

@@ -39,15 +39,16 @@ struct picture {
     char *path;
     uint64_t where;               /* as in walk_item */
     struct blob blob;             /* open if the picture is to be decoded */
-    uint32_t *counters;           /* NULL until the first part is decoded; valid if `counted` */
+    uint32_t *counters;           /* NULL until the first part is decoded; meaningful if
+                                   * `counted` */
     uint8_t *thumbnail;           /* referred to by the record, or NULL */
     uint8_t *pixels_of_thumbnail; /* from a device, as stored, or NULL; under the lock */
     bool resumed, unchanged;
     struct store_record *prior; /* of an earlier run, if bytes must be compared; or NULL */
-    bool compared, differs;     /* comparison done or impossible; bytes differ */
+    bool compared, differs;     /* compared, or impossible to compare; and the bytes differ */
     bool once;      /* its bytes cannot be read again: the blob stays open until it is finished */
     bool dropped;   /* the run ends without it: free it instead of storing it */
-    bool counted;   /* counters hold the values of a part; before, they are uninitialised */
+    bool counted;   /* counters hold the values of a part; until then they are uninitialised */
     bool lost;      /* a part's values will not arrive: decode it again */
     bool host_only; /* a device refused a part: the host must compute the pixels */
     bool no_stream; /* its stream must not be submitted */
@@ -55,7 +56,7 @@ struct picture {
     struct picture *next;   /* in a list of the owner */
     bool handed_back;       /* by a device */
     bool progressive;       /* a JPEG */
-    unsigned display_scale; /* scale for decoding it again for its thumbnail; 0: do not */
+    unsigned display_scale; /* scale at which to decode it again for its thumbnail; 0: do not */
     bool only_profile;      /* only if its profile changes colours */
     uint64_t pixels, bytes_read;
     int64_t short_since; /* when the process first lacked resources for it; 0: never */
@@ -76,7 +77,7 @@ bool picture_make_counters(struct picture *picture);
  * decoded again once released. The caller holds it. */
 void picture_begin_again(struct picture *picture);
 
-/* Adds a holder; removes a holder. The last one drops the picture or passes it on. */
+/* Add and remove a holder. When the last one is removed, the picture is dropped or passed on. */
 void picture_hold(struct picture *picture);
 void picture_release(struct picture *picture);
 

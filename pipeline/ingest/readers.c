@@ -6,8 +6,8 @@
  *
  * If opening is fast, this must cost nothing: a single reader opens dozens of files each time it
  * wakes up, and a decode thread that finds none opens one itself, so any number of decode threads
- * stays busy. Only if opening is slow, each reader first wakes the next one, and decode threads
- * wait. `struct queue` does not fit: it wakes a sender for each item received. */
+ * stays busy. Only if opening is slow does each reader first wake the next one, and do decode
+ * threads wait. `struct queue` is unsuitable: it wakes a sender for each item received. */
 #include "ingest/readers.h"
 
 #include "base/clock.h"
@@ -41,11 +41,12 @@ struct readers {
     const struct picture_sink *sink;
     struct store *store;
 
-    pthread_mutex_t walk_lock; /* guards walk, the store's earlier work and the following */
+    pthread_mutex_t walk_lock; /* guards the walk, the store's earlier work and the members below */
     pthread_cond_t window_moved;
     struct walk *walk;
     uint64_t window, handed_out;
-    uint64_t limit_items, looked_at; /* items of the walk; after the limit only those in the file */
+    uint64_t limit_items, looked_at; /* items of the walk; after the limit, only those in the
+                                      * file are taken */
     struct picture *again;           /* to be decoded again after a device failed */
     struct picture *next;            /* of the walk; images of the file before it come first */
     bool walked;                     /* end of the walk */
@@ -92,7 +93,7 @@ static enum status look_up_unread(struct readers *readers, struct picture *pictu
     return STATUS_OK;
 }
 
-/* Uses the record of an earlier run. */
+/* Takes the record of an earlier run. */
 static void take_prior(struct picture *picture, const struct store_record *prior)
 {
     struct store_record *record = &picture->record;
@@ -128,7 +129,7 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     return STATUS_OK;
 }
 
-/* Makes a picture of the file's record of an item that the walk could not read. With the walk's
+/* Makes a picture from the file's record of an item that the walk could not read. With the walk's
  * lock. */
 static enum status keep_unseen(struct picture **out, struct readers *readers,
                                const struct store_record *record, struct error *err)
@@ -153,7 +154,7 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
 }
 
 /* Checks that the file's records of an unreadable item can be kept: not if a feature is added,
- * which needs the images. */
+ * since that needs the images. */
 static enum status check_unseen(struct readers *readers, const struct picture *picture,
                                 struct error *err)
 {
@@ -166,8 +167,8 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
         return STATUS_FAILED;
     return count == 0 ? STATUS_OK
                       : error_set(err, STATUS_FAILED,
-                                  "%s: %s; the file has images of it, which a feature can be added "
-                                  "to only once they can be read",
+                                  "%s: %s; the file has images from it: a feature can be added "
+                                  "once they can be read",
                                   PATH_TEXT(picture->path), record->failure.message);
 }
 
@@ -229,7 +230,7 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
         return look_up_picture(readers, picture, err);
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
-    /* Its image stays in the file, besides the failure. */
+    /* Its image stays in the file, in addition to the failure. */
     return prior_find_unseen(store_prior(readers->store), record->source, picture->path,
                              record->path_length, &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)

@@ -2,8 +2,8 @@
  *
  * Reader threads take items in the walk's order, look them up in an earlier run, open their files
  * and request readahead. The queue is limited in files and bytes, and the window limits pictures in
- * flight to the store. Images that the walk could not read stay in the file: with the failure of an
- * item come the earlier run's images of the item or below it. */
+ * flight to the store. Images that the walk could not read stay in the file: the failure of an item
+ * is accompanied by the earlier run's images of that item or below it. */
 #ifndef CLPIPE_INGEST_READERS_H
 #define CLPIPE_INGEST_READERS_H
 

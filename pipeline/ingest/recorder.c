@@ -19,10 +19,10 @@
 /* Limit of the queue, at which senders block; also the most that a thread takes at a time. */
 #define WAITING_MAX 256u
 #define TAKEN_MOST  16u
-/* After a failed picture a thread waits this long for more, which arrive faster than a thread wakes
- * up. */
+/* After a failed picture, a thread sleeps this long to collect more: failures arrive faster than a
+ * thread wakes up. */
 #define MOMENT_NS 50000
-/* Decode threads per store thread; limit. */
+/* Decode threads per store thread; the most store threads. */
 #define DECODERS_EACH 2u
 #define THREADS_MOST  16u
 
@@ -40,7 +40,7 @@ struct recorder {
     pthread_mutex_t waiting_lock; /* guards the following */
     pthread_cond_t more, room;
     struct picture *first, *last; /* the queue, linked by `next` */
-    unsigned waiting, idle;       /* idle: threads that wait and were not woken yet */
+    unsigned waiting, idle;       /* idle: waiting threads that have not been woken yet */
     bool finished, aborted;
 };
 
@@ -91,7 +91,8 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
     stop_request(stop, STOP_STRICT);
 }
 
-/* Encodes the thumbnail pixels from a device as JPEG. Without memory there is no thumbnail. */
+/* Encodes the thumbnail pixels from a device as JPEG. If there is no memory, there is no
+ * thumbnail. */
 static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *maker)
 {
     struct store_record *record = &picture->record;

@@ -1,4 +1,4 @@
-/* stages.c: the times of the stages, and which of them bounds the run. */
+/* stages.c: the times of the stages, and which stage limits the speed of the run. */
 #include "ingest/stages.h"
 
 void stages_init(struct stage_times stage[INGEST_STAGES])

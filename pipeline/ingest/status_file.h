@@ -1,6 +1,6 @@
-/* status_file.h: progress of a run for those who do not see its terminal: status.json in the work
- * directory, replaced every ten seconds and at the start of each phase. docs/hpc.md has its
- * contents; it is informational and never synced. */
+/* status_file.h: the progress of a run for those who cannot see its terminal: status.json in the
+ * work directory, replaced every ten seconds and at the start of each phase. docs/hpc.md describes
+ * its contents. It is informational and never synced. */
 #ifndef CLPIPE_INGEST_STATUS_FILE_H
 #define CLPIPE_INGEST_STATUS_FILE_H
 
@@ -15,7 +15,8 @@ struct status_file {
     int64_t written; /* clock_now() */
 };
 
-/* Writes if it is due. Failures are ignored: the next call tries again. One thread at a time. */
+/* Writes the file if it is due. Failures are ignored: the next call tries again. One thread at a
+ * time. */
 void status_file_note(struct status_file *file, const struct ingest_progress *progress);
 
 #endif

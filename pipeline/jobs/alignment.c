@@ -47,7 +47,7 @@
 #define CONTRARY_OF   32u   /* or one in this many */
 #define CONTRARY_MOST 12u   /* but no more than one in this many */
 #define HOPELESS      0.65f /* not a copy, but so similar that other starts cannot help */
-#define PROMISING     0.3f  /* minimum correlation at a quarter, and at half size, to go on */
+#define PROMISING     0.3f  /* minimum correlation at a quarter, and at half size, to continue */
 
 #define WINDOW      8    /* pixels, of the larger planes; its maximum loss in copying, */
 #define LOST        0.1  /* as a share of the energy-weighted mean energy; */
@@ -110,7 +110,7 @@ static void blur(struct level *level)
     }
 }
 
-/* Halves it until it is at most 1.4 times as long as the other. */
+/* Halves a plane until it is at most 1.4 times as long as the other. */
 static void load(struct level *out, float *memory, const uint8_t *pixel, uint32_t width,
                  uint32_t height, uint32_t other, bool mirrored)
 {
@@ -223,8 +223,8 @@ static bool solve(double m[UNKNOWNS][UNKNOWNS], double *b)
 }
 
 /* Gain and offset by least squares. False: no overlap, or a is flat there. `again`: refines the
- * current values with weights from their residuals; ignores what is white in one, if enough is
- * left. */
+ * current values with weights from their residuals; ignores pixels that are white in one plane, if
+ * enough are left. */
 static bool fit_brightness(struct fit *fit, const struct level *a, const struct level *b,
                            double *scale, bool again)
 {
@@ -372,7 +372,7 @@ struct moments {
     int u, v;
     float apart, tint;    /* difference of the means in brightness, and in colour, levels */
     float mean_a, mean_b; /* unscaled */
-    bool blown;           /* brightening made more than half of it white */
+    bool blown;           /* brightening turned more than half of it white */
 };
 
 static void take_lines_off(float *out, const float *in, int stride, int side)
@@ -394,7 +394,7 @@ static float clip(double value)
     return value < 0 ? 0 : value > 255 ? 255 : (float)value;
 }
 
-/* Brightens the darker picture like the other, and clips it. False: not entirely in both. */
+/* Brightens the darker picture to match the other, and clips it. False: not entirely in both. */
 static bool compare_block(struct moments *out, const struct fit *fit, const struct level *a,
                           const struct level *b, int u0, int v0, int side, bool shifts)
 {
@@ -535,7 +535,7 @@ static bool is_brightened(const struct fit *fit)
     return fit->gain > BRIGHTENED || fit->gain < 1 / BRIGHTENED;
 }
 
-/* Also compares brightness if each colour was clipped separately. */
+/* If each colour was clipped separately, compares brightness, too. */
 static void compare_colours(struct moments *m, const struct pictures *p, const struct fit *fit,
                             int side)
 {
@@ -560,9 +560,8 @@ static void compare_colours(struct moments *m, const struct pictures *p, const s
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-/* Decides by the blocks that count, leaving out a strip of rows or columns at an edge (0: top,
- * bottom, left, right); `strip` gets the numbers of blocks in it that count, and that
- * contradict. */
+/* Decides by the blocks that count, leaving out a strip of rows or columns at an edge (0 to 3: top,
+ * bottom, left, right); `strip` gets the numbers of its blocks that count, and that contradict. */
 static void weigh(struct alignment *out, uint32_t *strip, const struct moments *m,
                   const bool *counts, const bool *contrary, int count, const struct level *b,
                   int side, int edge, int depth)
@@ -758,7 +757,7 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
 
 /* --- from coarse to fine --------------------------------------------------------------------- */
 
-/* The map of whole planes at a level, from one in coordinates from 0 to 1. */
+/* The map of whole planes at a level, from a map in coordinates from 0 to 1. */
 static void place_map(double *map, const struct level *a, const struct level *b, double left,
                       double top, double across, double down)
 {
@@ -862,7 +861,7 @@ static struct window look(const float *a, const float *b, int stride)
     return (struct window){most, most * (1 - ab / sqrtf(aa * bb + 1e-3f))};
 }
 
-/* Renders a as b shows it, NaN outside a. The darker one is brightened like the other. */
+/* Renders a as b shows it, NaN outside a. The darker one is brightened to match the other. */
 static void warp(float *out, const struct level *a, struct level *b, const struct fit *fit)
 {
     struct samples at;

@@ -1,11 +1,11 @@
-/* alignment.h: decides whether one picture is a copy of another: cropped, rotated slightly,
- * brightened, with something drawn over an edge, or scaled, and not merely similar, like a page of
- * text, a form with other entries, a wall, the next frame, or an object in another colour.
+/* alignment.h: decides whether one picture is a copy of another (cropped, slightly rotated,
+ * brightened, scaled, or with something drawn over an edge) and not merely similar, like another
+ * page of text, a form with other entries, a wall, the next frame, or an object in another colour.
  *
  * Both are compared as small grey planes. An affine map between them, with gain and offset of
  * brightness, is fitted by iteratively reweighted Gauss-Newton steps on up to four levels of a
- * pyramid (Lucas and Kanade 1981; Geman-McClure weights, so that mismatches do not pull). Then
- * blocks of 16 x 16 pixels are correlated one by one, each without the means of its rows and
+ * pyramid (Lucas and Kanade 1981; Geman-McClure weights, so that mismatches have little influence).
+ * Then blocks of 16 x 16 pixels are correlated one by one, each without the means of its rows and
  * columns, so that shading and lines alone do not correlate. Pictures that are not copies may agree
  * in most blocks, so the decision depends on how many blocks contradict: by their content, or by
  * their mean brightness or colour. Deterministic: separate additions in a fixed order, no libm

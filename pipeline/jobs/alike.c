@@ -136,7 +136,7 @@ static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64
     return status;
 }
 
-/* Compares as many clusters at a time as fit the memory. */
+/* Compares as many clusters at a time as fit in memory. */
 static enum status compare_all(struct alike *alike, struct error *err)
 {
     const struct select_config *config = alike->selection->config;

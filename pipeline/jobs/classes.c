@@ -86,7 +86,7 @@ static enum status next_field(char **field, bool *last, struct table *table, str
             *to++ = *at;
         }
         if (*at++ != '"')
-            return refuse(table, "has a quoted field without an end", err);
+            return refuse(table, "has a quoted field that does not end", err);
     } else {
         for (; *at && *at != ',' && *at != '\n' && *at != '\r'; at++)
             *to++ = *at;
@@ -174,7 +174,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(**(char **const *)a, **(char **const *)b);
 }
 
-/* Numbers classes in the order of their names, in any order of lines. numbers: of the lines. */
+/* Numbers classes in the order of their names, whatever the order of the lines. numbers: of the
+ * lines. */
 static enum status number_classes(uint32_t *numbers, uint32_t *count, const struct table *table,
                                   struct error *err)
 {
@@ -275,8 +276,7 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     enum status status = sidecar_reader_open(&reader, result, err);
     if (status == STATUS_OK && !reader)
         return error_set(err, STATUS_FAILED,
-                         "%s does not have the classes beside its images: ingest with --sidecar "
-                         "stores them",
+                         "%s has no classes from sidecar files: ingest with --sidecar stores them",
                          shown);
     table.classes = calloc(table.count + 1, sizeof *table.classes);
     out->of_row = malloc((table.count + 1) * sizeof *out->of_row);
@@ -292,8 +292,8 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++)
         out->rows += out->of_row[row] != CLASSES_NONE;
     if (status == STATUS_OK && out->count < 2)
-        status =
-            error_set(err, STATUS_FAILED, "%s has fewer than two classes beside its images", shown);
+        status = error_set(err, STATUS_FAILED, "%s has fewer than two classes from sidecar files",
+                           shown);
     sidecar_reader_close(&reader);
     for (uint64_t row = 0; table.classes && row < table.count; row++)
         free(table.classes[row]);

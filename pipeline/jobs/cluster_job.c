@@ -162,7 +162,7 @@ static void tell_outcome(struct clustering_report *report, struct cluster_job *j
     }
 }
 
-/* --- what is there already ------------------------------------------------------------------- */
+/* --- existing results --------------------------------------------------------------------- */
 
 static enum status read_found(struct clustering_report *report, struct cluster_job *job,
                               struct error *err)

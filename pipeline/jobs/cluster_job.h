@@ -50,7 +50,7 @@ void cluster_job_close(struct cluster_job *job);
 enum status cluster_job_project(struct cluster_job *job, struct error *err);
 
 /* Looks for the clusters in the target, or locks it. All processes must have the same rows and
- * parameters, and get the result of the first one's search. */
+ * parameters, and get the result of the first process's search. */
 enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
                               struct error *err);
 

@@ -6,9 +6,8 @@
  *             the rows          the devices                                          │
  *                  └──> target: are the clusters there already? ─────────────────────┘
  *
- * Everything that can be checked without a device is checked before devices are opened. All calls
- * of HDF5 come from the calling thread, or from the thread that reads rows for cluster_run
- * meanwhile. */
+ * Everything that can be checked without a device is checked before devices are opened. HDF5 is
+ * called only by the calling thread and, during cluster_run, by the thread that reads rows. */
 #include "jobs/clustering.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -48,8 +47,8 @@ struct clustering {
     float *fitted_weights; /* if rows were left out: weights of the others */
     char init[48];
     char weights_digest[48];
-    char *
-        asked; /* parameters with the file's values for options not given; NULL: the file has none */
+    char *asked;      /* parameters with the file's values for options that are not given; NULL: the
+                * file has none */
     char *state;      /* the file that keeps the state of an unfinished run */
     struct held held; /* initial, fitted_weights and state */
     struct checkpoint_config checkpoint;
@@ -246,7 +245,7 @@ static enum status write_parameters(struct clustering *own, struct error *err)
     return own->job.parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
 }
 
-/* If restarts or tolerance are not given, a stored clustering that differs only in these counts as the
+/* If restarts or tolerance are not given, a stored clustering that differs only in these is the
  * same. */
 static enum status take_stored(struct clustering *own, struct error *err)
 {

@@ -8,7 +8,7 @@
 /* The outcome, for summaries and reports. */
 struct clustering_report {
     uint32_t mini_batch, n_init;
-    bool found; /* it existed already: nothing was computed */
+    bool found; /* the result already existed: nothing was computed */
     double seconds;
     char device[256];
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];

@@ -1,5 +1,5 @@
-/* code_pairs.h: finds all pairs of codes that differ in at most `limit` of their 256 bits, as they
- * are or with one of them mirrored: exact, by comparing all with all.
+/* code_pairs.h: finds all pairs of codes that differ in at most `limit` of their 256 bits, either
+ * unchanged or with one of them mirrored: exact, by comparing all with all.
  *
  * Bits of even and odd horizontal frequency are counted separately. Mirroring inverts the odd ones,
  * so one pass gives both distances: even + odd and even + (number of odd bits - odd). On x86 the
@@ -42,7 +42,7 @@ struct code_pairs_config {
     uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
     enum code_count how;
     struct workers *workers;
-    struct watch watch; /* shows on any thread */
+    struct watch watch; /* shows progress, on any thread */
 };
 
 /* Collects the pairs of both searches; lowers `limit` if there are too many. */

@@ -32,7 +32,7 @@ struct confirming {
     uint8_t *state; /* per pair */
     uint64_t *left; /* pairs that may still matter, by rank of their earlier class */
     uint64_t lefts;
-    uint64_t done;   /* pairs compared or dropped */
+    uint64_t done;   /* number of pairs compared or dropped */
     uint32_t *taker; /* per class: rank of the first reference that took it, or NONE */
     bool *reference; /* per class */
     bool *waits;     /* per class */

@@ -26,7 +26,7 @@ struct decode_again_use {
     /* Not 0: pixels for display, scaled by 1, 2, 4 or 8 if the format supports it, with the longer
      * side not below this. */
     uint32_t side;
-    /* Bytes needed by `picture` besides a strip of rows; NULL: none. */
+    /* Bytes that `picture` needs in addition to a strip of rows; NULL: none. */
     uint64_t (*memory)(void *context, const struct image_info *info);
     /* Called for each picture whose header was read, on any thread, several at a time, with the
      * index of its row in `rows`. Must call decode_rows for all rows, then decode_end; returns

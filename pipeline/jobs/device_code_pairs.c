@@ -194,7 +194,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
     return status;
 }
 
-/* Checks random codes, a third of them near others, against plain C. */
+/* Compares the results for random codes, a third of them near others, with plain C. */
 static enum status prove(struct ocl_context *context, struct error *err)
 {
     static const uint32_t seed = RANDOM_START;

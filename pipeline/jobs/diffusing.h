@@ -1,5 +1,6 @@
-/* diffusing.h: the neighbours for diffusion (neighbours/diffusion.h) or expansion (neighbours/expansion.h)
- * of rows: those in the file, if it has enough for exactly these rows, else computed. */
+/* diffusing.h: the neighbours for diffusion (neighbours/diffusion.h) or expansion
+ * (neighbours/expansion.h) of rows: the stored ones, if the file has enough for exactly these rows,
+ * else computed ones. */
 #ifndef CLPIPE_JOBS_DIFFUSING_H
 #define CLPIPE_JOBS_DIFFUSING_H
 

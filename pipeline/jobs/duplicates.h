@@ -34,15 +34,15 @@ struct duplicates_member {
 
 struct duplicates_group {
     uint64_t first, count;     /* members [first, first + count), at least two */
-    enum duplicates_kind kind; /* that of its least close member */
+    enum duplicates_kind kind; /* that of its least similar member */
 };
 
 struct duplicates {
     struct duplicates_group *group;   /* ascending by their lowest row */
     struct duplicates_member *member; /* the reference, then the others by row */
     uint64_t groups, members;
-    /* Undecided because a picture is missing, has changed or cannot be decoded any more: images
-     * that may have the pixels of another, pairs that may be near. */
+    /* Undecided because a picture is missing, has changed or can no longer be decoded: images that
+     * may have the pixels of another, pairs that may be near. */
     uint64_t pixels_unknown, near_unknown;
     uint32_t limit; /* the largest distance of codes considered */
 };
@@ -53,7 +53,7 @@ struct duplicates_config {
      * alone decide, and equal pixels are not searched for. */
     bool compare;
     unsigned threads;
-    struct ocl_context *context; /* compares codes; NULL, or if it fails: the host does */
+    struct ocl_context *context; /* compares codes; if it is NULL or fails, the host does */
     uint64_t memory;             /* bytes, for pairs and for pictures */
     struct watch watch;
 };

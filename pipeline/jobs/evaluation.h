@@ -12,10 +12,10 @@
 struct evaluation_config {
     const char *file;    /* a clpipe file */
     const char *classes; /* a table (classes.h); NULL: folders */
-    /* Features as for feature_matrix_open; none: all of the file. */
+    /* Features as for feature_matrix_open; none: all features of the file. */
     const char *const *features;
     unsigned feature_count;
-    /* None: the default of each feature. */
+    /* Metrics; none: the default of each feature. */
     const enum cluster_metric *metrics;
     unsigned metric_count;
     /* Rows are projected as in struct clustering_config. */
@@ -24,7 +24,7 @@ struct evaluation_config {
     double whiten;
     uint32_t expand; /* replace rows by means with this many neighbours (neighbours/expansion.h) */
     bool diffuse;    /* rank rows by diffusion (neighbours/diffusion.h) */
-    /* Clusterings; none: all of the file. */
+    /* Clusterings; none: all clusterings of the file. */
     const char *const *names;
     unsigned name_count;
     struct clustering_machine machine; /* no device is used */

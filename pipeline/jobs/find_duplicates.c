@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define NONE       UINT32_MAX
-#define PAIRS_EACH 128u /* per image; the limit is lowered to keep to this */
+#define PAIRS_EACH 128u /* per image; the limit is lowered so that there are no more */
 #define PLAIN_BITS 48u  /* a code with fewer ones or zeros belongs to an image without structure */
 
 struct row {
@@ -172,7 +172,7 @@ static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*d
             f->out->pixels_unknown++;
             continue;
         }
-        /* The first one with the same pixels; groups of one code and size are small. */
+        /* Finds the first one with the same pixels; groups with one code and size are small. */
         for (uint64_t j = 0; j < i; j++) {
             if (memcmp(digest[i], digest[j], sizeof *digest) == 0) {
                 f->row[rows[i]].same_pixels = (uint32_t)rows[j];
@@ -310,7 +310,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
     return status == STATUS_OK && config->compare ? compare_pictures(f, err) : status;
 }
 
-/* Builds the links of each class from its pairs. */
+/* Builds each class's list of pairs. */
 static enum status make_links(struct finding *f, struct error *err)
 {
     uint64_t total = 0;
@@ -423,7 +423,8 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
             status =
                 add_class(stars, f->link[l].class, f->link[l].distance, f->link[l].mirrored, err);
     } else {
-        /* Equal files have equal pixels. Without structure they have no class, but are near in order. */
+        /* Equal files have equal pixels. Files without structure have no class, but are near in
+         * order. */
         const bool plain = row->class == NONE;
         const uint32_t *at =
             plain ? f->order + f->rank[reference] + 1 : f->members + f->class_first[row->class];

@@ -6,7 +6,7 @@
 #include "result/result.h"
 
 struct folders {
-    uint32_t *of_row; /* a number below count per image; NULL: folders are no classes */
+    uint32_t *of_row; /* a number below count per image; NULL: the folders are not classes */
     uint32_t count;
 };
 
@@ -17,7 +17,8 @@ enum status folders_read(struct folders *out, struct result *result, struct erro
 enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
 void folders_clear(struct folders *folders);
 
-/* Numbers folders in the order of their look-ups; initially zeroed. The owner frees `slot`. */
+/* Numbers folders in the order in which they are looked up; initially zeroed. The owner frees
+ * `slot`. */
 struct folder_numbers {
     struct folder_slot *slot; /* by digest: open addressing, at most half full */
     size_t slots;             /* a power of two */

@@ -5,8 +5,8 @@
  *   LIST ──> path_list ──> path_match ──> gathered ───┘
  *
  * By path, rows are gathered for a block of images at a time: its rows are read in ascending order,
- * so that a matrix which fits the block is read once, whatever the order of the list, and a larger
- * one once for each block. */
+ * so a matrix that fits in the block is read once, whatever the order of the list, and a larger one
+ * once for each block. */
 #include "jobs/importing.h"
 #include "base/clock.h"
 #include "base/held.h"
@@ -218,8 +218,8 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     job->rows_at_once = matrix_rows_at_once(&job->rows);
     if (!job->match.row)
         return STATUS_OK;
-    /* The memory for gathering besides the block: an entry for each of its rows, and the rows being
-     * read. */
+    /* The memory for gathering, without the block: an entry for each of its rows, and the rows
+     * being read. */
     const uint64_t row_bytes = source->dimension * sizeof(float);
     job->staged_rows = matrix_rows_at_once(source);
     if (config->memory / 2 / (row_bytes + sizeof *job->wanted) > job->rows_at_once)

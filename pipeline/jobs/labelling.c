@@ -46,7 +46,7 @@ static enum status match_features(const struct labelling *own, struct error *err
     const uint32_t columns = clusters->columns ? clusters->columns : clusters->dimension;
     if (own->job.input.source.dimension != columns)
         return error_set(err, STATUS_FAILED,
-                         "%s has %u values in %s, but the centroids in %s are of %u: compute the "
+                         "%s has %u values in %s, but the centroids in %s have %u: compute the "
                          "same feature for both",
                          own->job.input.about.name, own->job.input.source.dimension, to, from,
                          columns);

@@ -16,8 +16,8 @@ struct labelling_config {
     struct clustering_machine machine;
 };
 
-/* Runs, or finds the labels in the file; errors and report as for clustering_run. STATUS_FAILED:
- * the rows are not of the clustered feature. */
+/* Labels the rows, or finds the labels in the file; errors and report as for clustering_run.
+ * STATUS_FAILED: the rows are not of the clustered feature. */
 enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
                           struct error *err);
 

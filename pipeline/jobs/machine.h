@@ -9,8 +9,8 @@
 
 #define CLUSTERING_DEVICES 64
 
-/* Progress for the user besides that of the watch, whose context it gets; called on the calling thread. `step` is
- * never NULL. */
+/* Progress for the user in addition to that of the watch, whose context it gets; called on the
+ * calling thread. `step` is never NULL. */
 struct clustering_progress {
     void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
     /* Before each value of k, if there are several. */
@@ -33,11 +33,12 @@ struct clustering_machine {
     struct clustering_progress progress;
 };
 
-/* Contexts on the devices that share a job, or on that of this process. */
+/* Contexts on the devices that share a job, or on this process's device. */
 struct clustering_contexts {
     struct ocl_context *context[CLUSTERING_DEVICES];
     struct cluster_devices devices; /* those of `context`; the struct must not be moved */
-    char names[256]; /* joined by " + "; for processes, the first one's and their number */
+    char names[256]; /* joined by " + "; for several processes, the first one's device and their
+                      * number */
 };
 
 /* Finds the machine's devices and opens contexts on at most `most` of the first one's type. Skips
@@ -50,7 +51,7 @@ void clustering_contexts_close(struct clustering_contexts *contexts);
 
 /* A configuration with the limits and callbacks of the machine, and defaults for the rest. */
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
-/* The same of a search, without devices. */
+/* The same for a search, without devices. */
 struct neighbours_config clustering_search(const struct clustering_machine *machine,
                                            enum cluster_metric metric, uint32_t n);
 

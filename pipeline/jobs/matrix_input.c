@@ -227,8 +227,8 @@ static enum status open_npy(struct matrix_input *input, const char *feature, con
     return npy_open(&input->rows, input->path, false, err);
 }
 
-/* Files by their first bytes, or else by their extension: an HDF5 file may begin with a user block,
- * and opening reports a damaged one. */
+/* Recognises files by their first bytes, or else by their extension: an HDF5 file may begin with a
+ * user block, and a damaged one is reported when it is opened. */
 static const struct container {
     const char *start, *extension;
     size_t length;
@@ -373,7 +373,8 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     return status;
 }
 
-/* Fails if the rows left out have no values, as images without a row of an imported feature. */
+/* Fails if rows are left out because they have no values, like those of images without a row in an
+ * imported feature. */
 static enum status refuse_missing(const struct matrix_input *input, struct error *err)
 {
     const uint32_t dimension = input->rows.dimension;

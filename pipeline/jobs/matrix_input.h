@@ -20,7 +20,7 @@ bool input_state_of(struct input_state *out, const char *path);
 struct matrix_input {
     struct matrix_source source;  /* its context is this struct */
     struct comparable comparable; /* if matrix_input_compare left out rows; else row is NULL */
-    struct matrix_source whole;   /* with all rows; those without information begin with NaN */
+    struct matrix_source whole;   /* all rows; those without information begin with NaN */
     struct result *result;        /* the clpipe file whose images the rows are, or NULL */
     struct result_feature about;  /* their feature; for foreign rows only a name to show */
     char *path;                   /* of the file, without the dataset */

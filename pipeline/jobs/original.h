@@ -1,7 +1,7 @@
 /* original.h: the current file of a result's row on this machine.
  *
  * A result has paths relative to its sources, and sources as given by the user. In another
- * directory, or after a file was replaced, such a path may name a different picture. So the
+ * directory, or after a file has been replaced, such a path may name a different picture. So the
  * original of a row counts as present only if size and modification time are as stored.
  *
  * Two rows may share a file through symbolic or hard links, or two paths of a directory. */
@@ -26,8 +26,8 @@ struct original {
     enum original_state state;
     char *name;    /* from original_name; the rest is only set if the state is THERE */
     char *real;    /* without symbolic links; NULL: equal to `name` */
-    size_t member; /* not 0: offset in `name` of an archive member's name; the following members
-                    * then describe the archive */
+    size_t member; /* if not 0, the offset in `name` of an archive member's name; then the
+                    * members below describe the archive */
     struct stat st;
     enum file_system system;
     uint64_t mount; /* of an untrusted file system; 0: unknown */
@@ -47,7 +47,7 @@ bool original_same(const struct original *before, const struct original *now);
 
 enum originals { ORIGINALS_ONE, ORIGINALS_TWO, ORIGINALS_UNCERTAIN };
 
-/* Are two files that are THERE the same one, or certainly different? */
+/* Are two files that are THERE the same file, or certainly different ones? */
 enum originals originals_compare(const struct original *a, const struct original *b);
 
 /* Reads all bytes. False: unreadable. Any thread. */

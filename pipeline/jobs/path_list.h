@@ -1,9 +1,9 @@
 /* path_list.h: the paths of a matrix's rows, from a file, with an index.
  *
  * As in the lists of ingest, if the file contains a NUL byte, NULs separate the paths, else
- * newlines do; paths are bytes, a leading "./" is dropped, and repeated '/' become one. Unlike
- * there, path i belongs to row i, so none may be empty or repeated. A regular file is mapped, and
- * only offsets are stored: 12 bytes per path, and 8 to 16 for the index. */
+ * newlines do; paths are bytes, a leading "./" is dropped, and repeated '/' become one. Unlike in
+ * those, path i belongs to row i, so no path may be empty or repeated. A regular file is mapped,
+ * and only offsets are stored: 12 bytes per path, and 8 to 16 for the index. */
 #ifndef CLPIPE_JOBS_PATH_LIST_H
 #define CLPIPE_JOBS_PATH_LIST_H
 
@@ -36,8 +36,8 @@ void path_list_close(struct path_list *list);
 enum status path_list_of_memory(struct path_list *out, const char *name, char *bytes, size_t size,
                                 struct error *err);
 
-/* Reads the list for `rows` rows of `input`. STATUS_USAGE: the input has paths itself (own_paths);
- * STATUS_FAILED: the list has another number of paths. */
+/* Reads the list for `rows` rows of `input`. STATUS_USAGE: the input has paths of its own
+ * (own_paths); STATUS_FAILED: the list has a different number of paths. */
 enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
                                uint64_t rows, bool own_paths, struct error *err);
 

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define NAMED 3
-/* As given, absolute in the working directory, absolute without symbolic links, absolute where it was given. */
+/* As given; absolute, from the working directory; absolute, without symbolic links; absolute, from
+ * where it was given. */
 #define PREFIXES 4
 
 /* The possible prefixes of the paths of one source. */
@@ -60,7 +61,7 @@ static char *join(const char *directory, const char *name)
     return path;
 }
 
-/* Cuts slashes off the end; "/" becomes "". */
+/* Removes trailing slashes; "/" becomes "". */
 static void trim(char *path)
 {
     size_t length = path ? strlen(path) : 0;

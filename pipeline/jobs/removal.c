@@ -17,11 +17,11 @@ const char *const removal_texts[REMOVAL_VERDICTS] = {
     "kept",
     "safe to remove",
     "the same file as one that is kept, by another path or link: removing it frees nothing",
-    "perhaps the same file as one that is kept: its file system does not tell",
+    "perhaps the same file as one that is kept: its file system cannot tell",
     "gone, or not to be found from this directory",
     "changed since it was read, or unreadable",
-    "no proven copy of one that is kept",
-    "no copy is kept that is certainly another file"};
+    "not proven to be a copy of one that is kept",
+    "no copy is kept that is certainly a different file"};
 
 #define PICTURES_EACH 64u /* that one picture is compared with, at most */
 

@@ -24,7 +24,7 @@ enum removal_verdict {
     REMOVAL_SAME,      /* another name of a kept file */
     REMOVAL_UNCERTAIN, /* perhaps another name: its file system cannot tell */
     REMOVAL_GONE,
-    REMOVAL_CHANGED,  /* it, or the one kept for it, has changed */
+    REMOVAL_CHANGED,  /* the file, or the one kept for it, has changed */
     REMOVAL_UNPROVEN, /* not proven to be a copy of one that is kept */
     REMOVAL_ALONE,    /* nothing is kept for it */
 };
@@ -34,7 +34,7 @@ extern const char *const removal_names[REMOVAL_VERDICTS], *const removal_texts[R
 
 struct removal_config {
     enum removal_keep keep;
-    bool prove; /* read files and compare pictures; else only check file attributes */
+    bool prove; /* read files and compare pictures; if not set, only check file attributes */
     /* Names to remove, in the order of original_name; everything else is kept. NULL: remove
      * everything that is not kept. */
     char *const *listed;

@@ -29,7 +29,7 @@
 
 #define BATCH_A_THREAD 32u /* pictures */
 
-/* A value of `where` besides the positions of members; 0: unknown. */
+/* A value of `where` that is not the position of a member; 0: unknown. */
 #define WHERE_FILE 1u
 #define WHERE_LOST 2u
 
@@ -56,7 +56,7 @@ struct reopen {
     uint64_t lost; /* number of archives */
     char lost_path[256], lost_why[200];
     atomic_bool streamed; /* some pictures of a stream have no files here */
-    atomic_int shortage;  /* errno of a lack of resources when opening a picture; 0: none */
+    atomic_int shortage;  /* errno if resources were lacking to open a picture; 0: none were */
 };
 
 /* --- positions of archive members ------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
         status = locate_image(&reopen->locator, &path, result, image.source, image.path_raw, err);
     if (status != STATUS_OK)
         return status;
-    /* Rows of other data have only a path: the file is accepted as it is. */
+    /* Rows of other data have only a path: any file there is accepted. */
     const size_t prefix = image.bytes > 0 ? archive_prefix(image.path_raw) : 0;
     const size_t name = strlen(path) - strlen(image.path_raw) + prefix;
     struct task task = {.path = strdup(path),
@@ -444,7 +444,7 @@ void reopen_close(struct reopen **out)
     if (reopen->streamed)
         log_message(
             LOG_NOTICE,
-            "notice: pictures that came by tar:- are not files here: unpack the tar to a "
+            "notice: pictures that were read from tar:- are not files here: unpack the tar to a "
             "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
     archives_close(&reopen->known);
     pathglob_close(&reopen->globs);

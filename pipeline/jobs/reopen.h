@@ -34,7 +34,7 @@ struct reopen_use {
     void (*picture)(void *context, const struct reopened *reopened);
     void *context;
     const char *phase; /* to show; NULL: none */
-    /* Not STATUS_OK: the pictures that are left are not opened; may be NULL. */
+    /* Not STATUS_OK: the remaining pictures are not opened; may be NULL. */
     const atomic_int *failed;
 };
 

@@ -14,7 +14,7 @@ struct row_values {
     enum cluster_metric metric;
     struct workers *workers;
     struct stop *stop;
-    uint32_t stride; /* values per row, zero-padded */
+    uint32_t stride; /* values per row, padded with zeros */
     uint64_t *row;   /* ascending: those comparable under the metric */
     uint64_t count;
     float *resident;     /* count x stride, or NULL */

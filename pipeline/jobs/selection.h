@@ -55,7 +55,7 @@ struct selection {
     bool hidden_known; /* from stored neighbours: */
     uint64_t hidden;   /* candidates with an equally similar, kept neighbour in another cluster */
     double radius;     /* for `diverse`: no candidate is farther from a chosen one; else NAN */
-    bool stored;       /* the file has it already */
+    bool stored;       /* the file already has it */
     struct held held;  /* the arrays above */
 };
 
@@ -73,11 +73,11 @@ void reason_random(const void *selection, uint64_t i, char text[SELECTION_REASON
 void reason_diverse(const void *selection, uint64_t i, char text[SELECTION_REASON]);
 
 /* Keeps one of the similar images of a cluster (Abbas et al., SemDeDup, 2023, which may keep any).
- * Removes from the candidates each one whose cosine with a kept one of its cluster is at least
- * config->alike: the images of a cluster are considered in order of preference, and each refers to the
- * first similar one. So no two kept images of a cluster are similar. Rows without values are kept. If
- * the file has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster
- * does not fit the memory. */
+ * Removes each candidate whose cosine with a kept one of its cluster is at least config->alike: the
+ * images of a cluster are considered in order of preference, and each refers to the first similar
+ * one. So no two kept images of a cluster are similar. Rows without values are kept. If the file
+ * has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster does not
+ * fit in memory. */
 enum status alike_leave_out(struct selection *selection, struct error *err);
 
 #endif

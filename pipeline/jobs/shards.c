@@ -325,8 +325,8 @@ static enum status take_directory(const struct shards *shards, struct error *err
             status = error_set(err, STATUS_FAILED, "%s is not empty: name a new directory", shown);
         else if (strcmp(there, text) != 0)
             status = error_set(err, STATUS_FAILED,
-                               "%s has shards that were made from something else, or in another "
-                               "way: name a new directory",
+                               "%s has shards that were made from other data or with other "
+                               "options: name a new directory",
                                shown);
     }
     free(there);
@@ -513,7 +513,8 @@ static void copy_picture(void *context, const struct reopened *reopened)
     pthread_mutex_unlock(&shards->lock);
 }
 
-/* Writes the samples not left out; *missing counts pictures then found missing. */
+/* Writes the samples that are not left out; *missing counts pictures that turn out to be
+ * missing. */
 static enum status fill(struct shards *shards, char *npy, uint64_t *missing, struct error *err)
 {
     const struct reopen_use use = {.picture = copy_picture, .context = shards};
@@ -760,7 +761,7 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
     pthread_mutex_init(&shards.lock, NULL);
     enum status status = open_all(&shards, err);
     for (uint64_t i = config->share.index; i < shards.archives && status == STATUS_OK; i += count) {
-        status = watch_check(watch, "writing shards: run the same command again to go on", err);
+        status = watch_check(watch, "writing shards: run the same command again to continue", err);
         if (status != STATUS_OK)
             break;
         struct parameters *known = NULL;

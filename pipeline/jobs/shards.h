@@ -31,8 +31,8 @@ struct shards_config {
 };
 
 struct shards_report {
-    uint64_t archives, made, there; /* of this share; `there`: made before */
-    uint64_t samples;               /* in those made */
+    uint64_t archives, made, there; /* of this share; `there`: made earlier */
+    uint64_t samples;               /* in the archives made */
     uint64_t left_out; /* in all of this share: files that were missing or had changed */
     bool whole;        /* all archives of all shares exist */
 };

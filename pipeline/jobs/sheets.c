@@ -117,7 +117,7 @@ static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t
     return true;
 }
 
-/* Does the open file have the sheet's sampling and quantization? */
+/* Does the opened file have the sheet's sampling and quantization? */
 static bool is_alike(const struct codec *codec)
 {
     const struct jpeg_decompress_struct *in = &codec->in;

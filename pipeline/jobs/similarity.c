@@ -151,7 +151,7 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
                 rows[i] = row;
             else if (named)
                 error_set(&failed[i], STATUS_USAGE,
-                          "'%s' is row %llu and row %llu: say which, as in row:%llu", names[i],
+                          "'%s' is row %llu and row %llu: choose one, as in row:%llu", names[i],
                           (unsigned long long)rows[i], (unsigned long long)row,
                           (unsigned long long)row);
         }
@@ -159,11 +159,10 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
     locator_clear(&locator);
     for (unsigned i = 0; i < count; i++) {
         if (all[i].replaced && !all[i].matches && status == STATUS_OK)
-            log_message(
-                LOG_NOTICE,
-                "notice: %s is not the file that was read by this name: it is described as it "
-                "is now; row:%llu is the image",
-                PATH_TEXT(names[i]), (unsigned long long)all[i].replaced - 1);
+            log_message(LOG_NOTICE,
+                        "notice: %s is not the file that was read under this name: it is described "
+                        "as it is now; row:%llu is the image",
+                        PATH_TEXT(names[i]), (unsigned long long)all[i].replaced - 1);
         free(all[i].real);
     }
     free(all);
@@ -339,7 +338,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     return status;
 }
 
-/* Whether the file already has them: for these rows, in this metric, as many. */
+/* Whether the file already has that many neighbours of these rows in this metric. */
 static enum status look_for_stored(struct similarity *similarity, char content[65],
                                    struct error *err)
 {

@@ -40,7 +40,7 @@ static enum status check_paths(struct result *holder, const struct path_list *pa
         err, STATUS_USAGE,
         "%s holds clusters of rows with %s, so nothing is added to it; name another file",
         PATH_TEXT(holder->path),
-        !paths          ? "paths (a list of the same would be needed)"
+        !paths          ? "paths (a list of the same paths is needed)"
         : holder->named ? "other paths"
                         : "no paths");
 }
@@ -137,7 +137,7 @@ static bool same_origin(const struct result_origin *a, const struct result_origi
            strcmp(a->sample, b->sample) == 0;
 }
 
-/* --- what is there already ------------------------------------------------------------------- */
+/* --- existing results --------------------------------------------------------------------- */
 
 /* The identity of the rows, or that stored with the clusters if their file is unchanged. */
 static enum status find_content(struct matrix_input *input, char content[65],
@@ -205,7 +205,7 @@ enum status target_take(struct target *target, struct matrix_input *input, char 
         workdir_tidy(target->output);
         return STATUS_OK;
     }
-    /* Checks now rather than after an hour. */
+    /* Checks this now rather than an hour later. */
     status = output_open(&trial, target->output, err);
     output_close(&trial);
     if (status != STATUS_OK)

@@ -10,7 +10,7 @@ struct target {
     const char *output;    /* the file written: the one requested, or the input */
     const char *base;      /* the clpipe file to copy with the clusters, or NULL */
     struct result *holder; /* the requested file, if it has earlier clusters */
-    struct workdir *lock;  /* prevents others from writing the output */
+    struct workdir *lock;  /* keeps others from writing the output */
     bool replace;          /* clusters of that name exist and are replaced */
     bool found;            /* the same clusters already exist */
 };

@@ -5,9 +5,9 @@
  *   thumbs_read    returns one of them: a JPEG file
  *   thumbs_sheets  writes any sequence of rows to sheets: JPEG files with a grid of square cells
  *
- * A thumbnail is an upright RGB picture whose longest side is at most `size` pixels. A row
- * has none if its picture is missing, has changed, or cannot be decoded any more, which is no
- * error. The result is used in thumbs_open only. */
+ * A thumbnail is an upright RGB picture whose longest side is at most `size` pixels. A row has none
+ * if its picture is missing, has changed, or can no longer be decoded, which is not an error. The
+ * result is used in thumbs_open only. */
 #ifndef CLPIPE_JOBS_THUMBS_H
 #define CLPIPE_JOBS_THUMBS_H
 

@@ -66,7 +66,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                         struct error *err);
 
 /* The same in two steps, if assigner->in_one_wait: the first enqueues; the second, after the
- * mailbox was read, labels the rows that the first left, and tells whether there were any. In
+ * mailbox is read, labels the rows that the first left, and tells whether there were any. In
  * between, assign_rows_left has their number on the device, for commands that must do nothing if
  * there are any. */
 enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
@@ -88,7 +88,7 @@ enum status assign_take_distances(struct assign *assign, struct tile *tile, uint
  * keeps the rest in its own state. */
 struct assigner {
     const char *name;
-    /* Whether this way works on the device and pays for the rows. */
+    /* Whether this way works on the device and is worthwhile for the rows. */
     bool (*possible)(const struct filter *filter);
     enum status (*open)(void **out, struct assign *assign, struct error *err);
     void (*close)(void **state); /* accepts a pointer to NULL */
@@ -114,8 +114,8 @@ enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows
                            struct error *err);
 
 /* Filters candidates of seeding in float16, if states[0] is open; their scores compare with
- * thresholds as those of the float32 filter do. float16_usable: whether they can be, once
- * filter_set_candidates was called. */
+ * thresholds as those of the float32 filter do. float16_usable: whether that is possible, once
+ * filter_set_candidates has been called. */
 bool float16_usable(const struct assign *assign);
 /* Where a kernel lays out candidates (lane_start of kmeans_half.h), of which there are none yet. */
 struct float16_candidates {

@@ -25,7 +25,7 @@
 #define COLUMNS_MIN   16u
 #define COLUMNS_MAX   65536u
 #define CENTROIDS_MIN 32u
-/* One row in ROOM has slots, so that few groups idle, and at most so many rows. */
+/* One row in ROOM has slots, so that few groups idle, but at most this many rows. */
 #define ROOM      2u
 #define ROOM_MOST (1u << 25)
 /* Maximum size of the lists and the reach, per row. */
@@ -42,7 +42,7 @@
 /* Groups of a launch that lists centroids; most find no rows. */
 #define GROUPS_LIST 16384
 
-/* So few rows do not fill a GPU: the float32 filter would take as long for more. */
+/* Fewer rows do not fill a GPU: the float32 filter would take as long for more. */
 #define FEW_ROWS 2048
 
 /* Centroids laid out for the kernel, in panels of KMEANS_HALF_PANEL. */

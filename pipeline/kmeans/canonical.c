@@ -29,7 +29,7 @@ static double distance_anywhere(const float *x, const float *c, uint32_t stride)
 
 #if defined(__x86_64__)
 
-/* At -O2 compilers do not keep the lanes in registers by themselves. */
+/* At -O2, compilers do not keep the lanes in registers of their own accord. */
 __attribute__((target("avx2,fma"))) static double distance_avx2(const float *x, const float *c,
                                                                 uint32_t stride)
 {

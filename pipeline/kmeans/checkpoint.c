@@ -261,7 +261,7 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
         log_message(LOG_NOTICE, "resuming after %s, from %s",
                     NUMBER_OF(checkpoint->made, "iteration"), PATH_TEXT(config->path));
     if (status == STATUS_OK && fits) {
-        /* They were taken up before. */
+        /* They have been taken already. */
         struct checkpoint_fits again = {0};
         fits->resumed = checkpoint->made;
         status = take_fits(checkpoint, &again, err);
@@ -432,7 +432,7 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits,
     only = *config;
     only.fits = NULL;
     fits->next = clock_now() + (int64_t)(config->seconds * 1e9);
-    /* The rows are not digested for nothing. */
+    /* Without a file, the rows need not be digested. */
     enum status status = STATUS_OK;
     if (access(config->path, F_OK) == 0) {
         checkpoint.config = &only;

@@ -17,15 +17,15 @@
 #include "kmeans/cluster_types.h"
 #include "ranks/comm.h"
 
-/* The fits of a job of several that are done, in their order, which rank 0 has; the state in the file is that of
- * the next. */
+/* The finished fits of a job of several, in order, which rank 0 has; the state in the file is that
+ * of the next one. */
 struct checkpoint_fits {
     uint32_t count;
     struct cluster_outcome *fit; /* k, dimension, iterations, converged, centroids, history */
-    uint32_t *round;             /* of each, how often it was resampled */
+    uint32_t *round;             /* how often each was resampled */
     uint64_t resumed;            /* iterations that the file held */
-    uint64_t made;               /* iterations of all that was done, restarts and rounds included */
-    bool pending;                /* the file holds a state of the next fit */
+    uint64_t made;               /* all iterations so far, including restarts and rounds */
+    bool pending;                /* the file holds the state of the next fit */
     int64_t next;                /* as in struct checkpoint */
 };
 
@@ -56,7 +56,7 @@ struct checkpoint_run {
     int64_t *weights; /* k, if rows have weights */
 };
 
-/* Zeroed: keeps nothing, and all calls succeed without effect. */
+/* If zeroed, it keeps nothing, and all calls succeed without effect. */
 struct checkpoint {
     const struct checkpoint_config *config; /* NULL: nothing is written */
     uint8_t identity[32];
@@ -71,9 +71,9 @@ struct checkpoint {
     size_t size, at;
 };
 
-/* Reads the file, if it exists, after all rows were read in order. `extra` are bytes that affect
- * the result besides rows and options. config may be NULL. A collective call: all ranks get the
- * state that rank 0 read; only rank 0 writes. */
+/* Reads the file, if it exists, once all rows have been read in order. `extra` are bytes that
+ * affect the result besides rows and options. config may be NULL. A collective call: all ranks get
+ * the state that rank 0 read; only rank 0 writes. */
 enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
                             const struct checkpoint_config *config, uint32_t dimension,
                             uint32_t stride, const void *extra, size_t extra_size,
@@ -81,10 +81,11 @@ enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
 /* Frees the memory; leaves the file. */
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Takes up the fits that the file of config (NULL: none) holds. This and what follows is for rank 0. */
+/* Takes the fits that the file of config (NULL: none) holds. This and the next two functions are
+ * for rank 0. */
 enum status checkpoint_take_fits(struct checkpoint_fits *fits,
                                  const struct checkpoint_config *config, struct error *err);
-/* Keeps a copy of `fit`, maybe in place of the last one. */
+/* Keeps a copy of `fit`, in place of the last one if `replace`. */
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err);
 /* Writes config->fits, between two fits, if it is time, or if *err is STATUS_INTERRUPTED, which then says how
@@ -92,8 +93,8 @@ enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluste
 void checkpoint_save_fits(const struct checkpoint_config *config, struct error *err);
 void checkpoint_clear_fits(struct checkpoint_fits *fits);
 
-/* Restore the state from the file: the part's `done`, `seeds` or outcome->iterations tells what
- * there was. They allocate the centroids and history of best outcomes, and the history of the
+/* Restore the state from the file: the part's `done`, `seeds` or outcome->iterations tells how much
+ * was there. They allocate the centroids and history of best outcomes, and the history of the
  * run's. STATUS_FAILED: out of memory, or invalid contents. */
 enum status checkpoint_take_values(struct checkpoint *checkpoint, struct error *err);
 enum status checkpoint_take_runs(struct checkpoint *checkpoint, struct error *err);
@@ -101,8 +102,8 @@ enum status checkpoint_take_run(struct checkpoint *checkpoint, struct error *err
 
 /* Whether it is time to save. */
 bool checkpoint_due(const struct checkpoint *checkpoint);
-/* Writes the file, unless it holds state that was not read back yet. A failure is reported as a
- * notice, and the run continues. */
+/* Writes the file, unless it holds state that has not been read back yet. A failure is reported as
+ * a notice, and the run continues. */
 void checkpoint_save(struct checkpoint *checkpoint);
 /* The same after STATUS_INTERRUPTED; appends to *err that the same command resumes. */
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err);

@@ -26,11 +26,11 @@ struct checkpoint_fits;
 struct checkpoint_config {
     const char *path;
     double seconds;         /* between two saves */
-    const char *parameters; /* text that is the same for the same options */
-    /* Digest of the rows, after all were read in order. */
+    const char *parameters; /* text that identifies the options */
+    /* Digest of the rows, once all have been read in order. */
     enum status (*rows)(void *context, char hex[65], struct error *err);
     void *context;
-    struct checkpoint_fits *fits; /* of a job of several; NULL: there is one */
+    struct checkpoint_fits *fits; /* of a job with several fits; NULL: there is one */
 };
 
 struct cluster_config {
@@ -61,7 +61,7 @@ struct cluster_config {
     /* The digest that reading the source's rows updates, or NULL. Each process digests its own
      * rows; at the end all have the digest of all rows. */
     struct row_tree *reading;
-    const struct lane_choice *choice; /* NULL: the devices decide; else ranks that tests force */
+    const struct lane_choice *choice; /* NULL: the devices decide; else forced by tests */
 };
 
 /* The outcome; it owns its arrays. Centroids and distances are in the metric's space (hellinger:
@@ -124,7 +124,7 @@ struct cluster_sweep {
     uint32_t sample;                    /* rows in the silhouette's sample */
     bool simplified;                    /* k was chosen by the simplified silhouette */
     uint32_t suggested;                 /* index into values */
-    char reason[240];                   /* why that k: one sentence without its full stop */
+    char reason[240];                   /* why this k: a sentence without its full stop */
 };
 
 #endif

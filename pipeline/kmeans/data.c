@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, to notice a stop in
- * time. */
+/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, so that a stop is noticed
+ * in time. */
 #define TILE_WORK (1ull << 34)
 
-/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains, as does less than
- * so many fills. */
+/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains, as do fewer
+ * fills than this. */
 #define LOAD_BYTES (48u << 20)
 #define LOAD_FILLS 8
 
@@ -53,7 +53,8 @@ static size_t tile_bytes(const struct data *data, const struct tile *tile)
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
-/* Of a resident row on the device, besides its values: labels, bounds, norms, lists, and what seeding keeps. */
+/* Bytes of a resident row on the device, without its values: labels, bounds, norms, lists, and what
+ * seeding keeps. */
 #define BESIDE_ROW 64u
 
 static uint32_t whole_blocks(uint64_t rows, uint64_t most)
@@ -120,7 +121,8 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
 
 bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes)
 {
-    /* Rows have float16 copies, too, and twice what the plan counts beside each, to be safe. */
+    /* Counts float16 copies of the rows, too, and twice the plan's bytes beside each row, to be
+     * safe. */
     const uint64_t row = row_bytes(data), beside = row / 2 + 2ull * BESIDE_ROW;
     return data->resident &&
            rows * (row + beside) + data->share.rows * beside + bytes <= data->spare;
@@ -610,7 +612,7 @@ struct tile *data_tile_of(struct data *data, uint64_t row)
     return &data->tiles[(row - data->share.first) / data->tile_rows];
 }
 
-/* So many rows take longer one by one than by gather_rows. */
+/* From this number on, rows take longer one by one than by gather_rows. */
 #define GATHERED 32
 
 /* Reads rows of resident data. All reads have ended on return, as the queue is in order, so `out`

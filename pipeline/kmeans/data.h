@@ -32,7 +32,7 @@ struct tile {
     cl_mem norms;        /* float32: the filter's upper bound on the row's length */
     bool has_norms;
     cl_mem float16; /* rows x padded columns float16; NULL without that filter */
-    cl_mem reaches; /* float32, beside it: what its bound on a row's scores is multiplied by */
+    cl_mem reaches; /* float32, beside it: the factor of its bound on a row's scores */
     bool has_float16;
     const float *host_weights; /* of the tile's rows; NULL: all count the same */
     cl_mem weights;            /* the same on the device */
@@ -61,7 +61,7 @@ struct data {
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: in the largest */
     bool resident;
-    uint64_t spare;            /* usable device bytes left by resident rows */
+    uint64_t spare;            /* usable bytes of the device left by resident rows */
     struct fetch fetch;        /* copies per-row results to the host */
     struct row_stream *stream; /* slots and the reader; NULL if resident */
     struct tile *tile;         /* the last one given by data_next */
@@ -74,9 +74,10 @@ struct data {
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,
                       const struct data_share *share, struct error *err);
-/* Whether so many other rows, and `bytes`, fit on the device beside resident ones. */
+/* Whether that many more rows, and `bytes`, fit on the device beside the resident ones. */
 bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes);
-/* Waits for the reader and frees everything; accepts a zeroed struct and a failed open's. */
+/* Waits for the reader and frees everything; accepts a zeroed struct and one left by a failed
+ * open. */
 void data_close(struct data *data);
 
 /* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the
@@ -86,8 +87,8 @@ void data_close(struct data *data);
  * it returns STATUS_OK for STATUS_END and any other status unchanged. */
 enum status data_begin(struct data *data, struct error *err);
 /* The same for passes that may take tiles in any order: if they are read again, every other pass
- * runs backwards, so that it begins with what the page cache still holds. In one direction only,
- * the cache would drop each part just before it is needed. */
+ * runs backwards, so that it begins with the rows that the page cache still holds. In one direction
+ * only, the cache would drop each part just before it is needed. */
 enum status data_begin_at_either_end(struct data *data, struct error *err);
 enum status data_next(struct data *data, struct tile **tile, struct error *err);
 enum status data_end(struct data *data, enum status status);

@@ -248,7 +248,7 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     return launch_sum(device, tile, err);
 }
 
-/* anyway: even if a cluster is empty, which then stays. */
+/* anyway: even if a cluster is empty; its centroid then stays. */
 static enum status move_centroids(struct device_update *device, struct prune *prune, bool anyway,
                                   const struct device_count *unless, struct error *err)
 {
@@ -314,7 +314,7 @@ void device_update_count(uint64_t *moved, struct device_update *device)
 
 /* --- several ranks --------------------------------------------------------------------------- */
 
-/* Bytes that a rank visits at a time: sums of usual sizes need one visit, large ones little
+/* Bytes that a rank visits at a time: sums of usual size need one visit, and large ones need little
  * memory. */
 #define PIECE_BYTES (8u << 20)
 

@@ -2,7 +2,7 @@
  * on devices with 64-bit atomics and float64.
  *
  * Sums, counts, centroids and the labels included in the sums stay on the device; the host gets a
- * few numbers per cluster. The results are bit-identical to update.c. */
+ * few numbers per cluster. The results are bit-identical to those of update.c. */
 #ifndef CLPIPE_KMEANS_DEVICE_UPDATE_H
 #define CLPIPE_KMEANS_DEVICE_UPDATE_H
 
@@ -35,7 +35,7 @@ struct device_update {
     int64_t *host_counts;
 };
 
-/* Leaves `used` false if the device does not support it. */
+/* Leaves `used` false if the device does not support this. */
 enum status device_update_open(struct device_update *device, struct update *update,
                                struct filter *filter, struct error *err);
 /* Call it next, on all ranks: sets `meets` if there are several that can all move centroids. */
@@ -57,7 +57,7 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
                                const struct device_count *unless, struct error *err);
 
 /* After all tiles: enqueues moving the device's centroids to the means, unless a cluster is empty
- * (then all stay), and what can be planned of the next pass. */
+ * (then all stay), and as much of the next pass's plan as is possible. */
 enum status device_update_centroids(struct device_update *device, struct prune *prune,
                                     const struct device_count *unless, struct error *err);
 
@@ -79,7 +79,7 @@ enum status device_update_send(struct device_update *device, struct error *err);
 enum status device_update_meet(struct device_update *device, struct prune *prune,
                                struct error *err);
 
-/* After the mailbox was read: the number of moved rows, and update->own's counts and weights. */
+/* After the mailbox is read: the number of moved rows, and update->own's counts and weights. */
 void device_update_count(uint64_t *moved, struct device_update *device);
 
 /* Copies the centroids (k x stride) to the host. */

@@ -80,7 +80,7 @@ static void use_k(struct engine *engine, uint32_t k)
     engine->config.k = engine->shard.update.k = k;
 }
 
-/* One restart, or the rest of it that checkpoint->run does not have yet. */
+/* One restart, or the part of it that checkpoint->run does not have yet. */
 static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
     const struct cluster_config *config = fit->config;

@@ -16,25 +16,25 @@
 #define EXPONENT_MIN (-120)
 /* Covers the few operations that the derivation rounds up: see docs/clustering.md. */
 #define MARGIN 1.02
-/* Longer rows, or sums of more operations than this times u allows, are not filtered: beyond these
- * limits the kernels' allowances of 2^-30 for the canonical distance do not hold. */
+/* Rows that are longer, or whose sums need more operations, are not filtered: beyond these limits,
+ * the kernels' allowance of 2^-30 for the canonical distance does not hold. */
 #define STRIDE_MAX (1u << 26)
 #define CHAIN_MAX  0.25
 
 /* Largest power of two by which centroids may lie beyond the rows for bounds on rows' distances. */
 #define SPREAD_MAX 40
 
-/* Maximum size of what a pass leaves in the mailbox (device_update.c, prune.c, counters.c): bytes
- * per cluster, other bytes, parts. */
+/* Maximum size of a pass's results in the mailbox (device_update.c, prune.c, counters.c): bytes per
+ * cluster, other bytes, parts. */
 #define MAILBOX_CLUSTER ((KMEANS_FACTS + 2) * sizeof(cl_double))
 #define MAILBOX_REST    1024
 #define MAILBOX_PARTS   6
 
-/* Values of centroids that are measured faster than threads wake. */
+/* Fewer values of centroids are measured faster than threads wake up. */
 #define MEASURE_ALONE 16384
 
-/* A centre pays (its kernel is slower) if the columns' means exceed the rows' scatter around them
- * by this factor. */
+/* A centre, whose kernel is slower, is worthwhile if the columns' means exceed the rows' scatter
+ * around them by this factor. */
 #define CENTRE_WORTH 16.0
 
 double canonical_error(uint32_t stride)
@@ -151,7 +151,7 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
 }
 
 /* The longest chain of operations of a score (the tiled kernel has one for all columns), and what
- * lengths and distances of rows need beyond their float32 sums. */
+ * the lengths and distances of rows need beyond their float32 sums. */
 static void set_bounds(struct filter *filter)
 {
     const uint32_t columns = filter->data->dimension;

@@ -118,7 +118,7 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
 
 /* --- sums on the device ---------------------------------------------------------------------- */
 
-/* If centroids are to move, enqueues that; reads what the pass has left in the mailbox. left: the
+/* If centroids are to move, enqueues that; reads the pass's results from the mailbox. left: the
  * commands do nothing if there are such rows; NULL: there are none. */
 static enum status follow_and_read(struct shard *shard, bool move, const struct device_count *left,
                                    struct error *err)
@@ -177,7 +177,7 @@ static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incre
 /* Assigns the rank's rows to the current centroids; shard->moved is the number that changed their
  * label. labels: of these rows, if the host keeps the sums. move: if the device keeps them,
  * centroids move to the means and the next pass is planned; if ranks meet, their sums are only
- * sent. A stop is checked before the centroids move, never afterwards: then the iteration
+ * sent. A stop is checked before the centroids move, never afterwards, when the iteration
  * counts. */
 static enum status assign_rows(struct shard *shard, int32_t *labels, bool incremental, bool move,
                                struct error *err)

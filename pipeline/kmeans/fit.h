@@ -21,21 +21,21 @@ enum status fit_read_state(struct fit *fit, struct error *err);
 double fit_tolerance(const struct fit *fit);
 
 /* Moves the host's centroids to the means of the host's sums and measures them; `previous` gets the
- * old ones, shifts grow by the moves; *shift is the sum of the squared moves. inertia: fit->move
- * gets that about the old centroids, too. */
+ * old ones, and shifts grow by the moves; *shift is the sum of the squared moves. inertia:
+ * fit->move also gets the inertia about the old centroids. */
 enum status fit_move_centroids(struct fit *fit, double *shift, bool inertia, struct error *err);
 
 /* For methods whose iterations label all rows. fit_assign labels them by the centroids and updates
  * the sums; move: fit_update follows, which moves the centroids to the means. *inertia is that
  * about the old centroids, *shift the sum of their squared moves; *relocated: a cluster was empty
- * and got a row. fit_forget_labels: removes all labels. */
+ * and got a row. fit_forget_labels removes all labels. */
 enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error *err);
 enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *relocated,
                        struct error *err);
 enum status fit_forget_labels(struct fit *fit, struct error *err);
 
-/* Iterates from fit->centroids, those after out->iterations, and fills the outcome (for the rank's
- * rows), whose arrays are allocated. */
+/* Iterates from fit->centroids, which are those after out->iterations, and fills the outcome (for
+ * the rank's rows), whose arrays the caller has allocated. */
 enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *err);
 
 /* Completes an outcome that only has its centroids, iterations and history. */

@@ -125,7 +125,7 @@ static enum status make_room(struct levels *levels, uint64_t rows, uint32_t k, s
     int64_t votes = 1;
     if (levels->loaded.engine) {
         const struct data *data = &levels->loaded.engine->shard.data;
-        /* Both have centroids, panels of them, and sums. */
+        /* Both need centroids, panels of them, and sums. */
         votes = data_has_room(data, rows, 2 * OF_CENTROID * k * data->stride);
     }
     const enum status status = comm_sum(levels->comm, &votes, &votes, 1, err);
@@ -323,7 +323,7 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
 
 /* --- dividing clusters ------------------------------------------------------------------------- */
 
-/* The clusters that are divided, by themselves: several at a time, each by one thread. */
+/* The clusters that are divided: several at a time, each by one thread. */
 struct split {
     struct levels *levels;
     const struct matrix_source *rows;
@@ -333,8 +333,8 @@ struct split {
     uint32_t first, end;           /* those in memory: */
     uint32_t group;                /* the first of those that are being divided */
     float *values;
-    uint64_t *place, placed; /* where a part's rows are there; all that are */
-    uint32_t *seeds;         /* of parts that are seeded: */
+    uint64_t *place, placed; /* place of a part's rows in memory; number of rows there */
+    uint32_t *seeds;         /* for the parts that are seeded: */
     uint32_t *seeded;     /* a part has seeds[(seeded[part] - 1) * split...] of its rows; 0: none */
     pthread_mutex_t lock; /* guards the following */
     uint32_t done, kept;
@@ -385,13 +385,13 @@ static uint64_t rows_of_part(const struct split *split, uint32_t part)
     return split->begin[part + 1] - split->begin[part];
 }
 
-/* Of processes, each has its share of the parts. */
+/* If there are several processes, each has its share of the parts. */
 static bool is_own(const struct split *split, uint32_t part)
 {
     return part % split->levels->comm->size == split->levels->comm->rank;
 }
 
-/* Whether a part is clustered here, and not yet. */
+/* Whether a part is to be clustered by this process and is not done yet. */
 static bool is_due(const struct split *split, uint32_t part)
 {
     return !split->ended[part] && is_own(split, part) && rows_of_part(split, part) > 0;
@@ -411,7 +411,7 @@ static struct cluster_config config_of_part(const struct split *split, uint64_t 
     return config;
 }
 
-/* The seeds of the parts in memory, where one group of the device can choose them. */
+/* Chooses the seeds of those parts in memory for which one work-group of the device can. */
 static enum status seed_parts(struct split *split, struct error *err)
 {
     const uint32_t k = split->levels->wanted->split, most = split->end - split->first;
@@ -469,7 +469,7 @@ static enum status share_part(struct split *split, uint32_t part, uint32_t root,
                : status;
 }
 
-/* The weights of a part's rows, if rows have some. */
+/* The weights of a part's rows, if rows have weights. */
 static enum status weights_of_part(float **weights, const struct split *split, uint32_t part,
                                    struct error *err)
 {
@@ -483,7 +483,8 @@ static enum status weights_of_part(float **weights, const struct split *split, u
     return STATUS_OK;
 }
 
-/* Whether a fit has failed because a part has fewer different rows than k, which becomes their number. */
+/* Whether a fit has failed because a part has fewer distinct rows than k; if so, sets k to their
+ * number. */
 static bool has_fewer(struct cluster_config *config, enum status status, struct error *err)
 {
     if (status != STATUS_FAILED || err->cause != CAUSE_DISTINCT)
@@ -493,7 +494,7 @@ static bool has_fewer(struct cluster_config *config, enum status status, struct 
     return true;
 }
 
-/* A part whose rows are in memory, by one thread. */
+/* Divides a part whose rows are in memory, with one thread. */
 static enum status fit_part(struct split *split, uint32_t part, const float *values,
                             struct error *err)
 {
@@ -526,12 +527,12 @@ static enum status fit_part(struct split *split, uint32_t part, const float *val
     return status;
 }
 
-/* A part that does not fit into memory, by all ranks. */
+/* Divides a part that does not fit into memory, with all ranks. */
 static enum status fit_large(struct split *split, uint32_t part, struct error *err)
 {
     struct levels *levels = split->levels;
     const uint64_t count = rows_of_part(split, part);
-    const double seconds = levels->seconds[0]; /* reading counts as a part of dividing */
+    const double seconds = levels->seconds[0]; /* reading counts as part of dividing */
     struct matrix_list list = {split->rows, split->row + split->begin[part]};
     struct matrix_source rows;
     struct cluster_config config = config_of_part(split, count);
@@ -554,7 +555,7 @@ static enum status fit_large(struct split *split, uint32_t part, struct error *e
     return status == STATUS_OK ? share_part(split, part, 0, err) : status;
 }
 
-/* What the next parts of a checkpoint have; in order. */
+/* Adds the results of the next parts to the checkpoint, in order. */
 static enum status keep_parts(struct split *split, struct error *err)
 {
     struct levels *levels = split->levels;
@@ -594,7 +595,7 @@ static void divide_part(void *context, uint64_t i)
     pthread_mutex_unlock(&split->lock);
 }
 
-/* How many rows are read at a time: blocks of all threads, in at most a quarter of the memory. */
+/* The number of rows read at a time: blocks for all threads, in at most a quarter of the memory. */
 static uint64_t rows_of_block(const struct matrix_source *rows, uint64_t memory)
 {
     const uint64_t most = memory / 4 / (rows->dimension * sizeof(float));
@@ -646,7 +647,7 @@ static enum status read_parts(struct split *split, struct workers *workers, stru
     return status;
 }
 
-/* Parts of a group, whose results all ranks get; the first rank keeps them. */
+/* Divides the parts of a group; all ranks get the results, and the first rank keeps them. */
 static enum status divide_group(struct split *split, struct workers *workers, uint32_t end,
                                 struct error *err)
 {
@@ -660,7 +661,7 @@ static enum status divide_group(struct split *split, struct workers *workers, ui
     return status == STATUS_OK ? keep_parts(split, err) : status;
 }
 
-/* The parts from `first` on that are in memory together. */
+/* Divides the parts from `first` on whose rows are in memory together. */
 static enum status divide_some(struct split *split, struct workers *workers, struct error *err)
 {
     const struct levels *levels = split->levels;
@@ -676,7 +677,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
     } else if (status == STATUS_OK && !all) {
-        /* With several ranks only what all have shared is kept. */
+        /* With several ranks, only results that all have exchanged are kept. */
         const uint32_t size = (uint32_t)levels->comm->size,
                        group = size > 1 ? GROUP_EACH * levels->config.threads * size : split->parts;
         status = seed_parts(split, err);
@@ -689,7 +690,7 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     return status;
 }
 
-/* The parts that the checkpoint has. */
+/* Takes the parts that the checkpoint has. */
 static enum status take_parts(struct split *split, struct error *err)
 {
     struct levels *levels = split->levels;
@@ -707,7 +708,7 @@ static enum status take_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* All parts as one outcome without labels; *parents: of its clusters. */
+/* Joins all parts in one outcome without labels; *parents: of its clusters. */
 static enum status join_parts(struct cluster_outcome *out, int32_t **parents,
                               const struct split *split, struct error *err)
 {
@@ -740,7 +741,7 @@ static enum status divide_all(struct split *split, struct error *err)
 {
     struct workers *workers = split->levels->rank->lane->workers;
     enum status status = take_parts(split, err);
-    split->levels->fits->pending = false; /* parts keep no state of their own */
+    split->levels->fits->pending = false; /* parts save no state of their own */
     while (status == STATUS_OK && split->first < split->parts)
         status = divide_some(split, workers, err);
     if (status == STATUS_INTERRUPTED && is_first(split->levels))
@@ -756,7 +757,7 @@ static void forget_parts(struct split *split)
     free(split->seeds);
 }
 
-/* Level 2 is made of the rows, and level 1 by dividing its clusters. */
+/* Level 2 is the clustering of the rows, and level 1 is made by dividing its clusters. */
 static enum status make_split(struct levels *levels, struct cluster_level *level,
                               const struct matrix_source *rows, struct error *err)
 {
@@ -814,7 +815,8 @@ static enum status make_levels(struct levels *levels, struct cluster_level *leve
 
 /* --- of all rows ----------------------------------------------------------------------------- */
 
-/* The labels of what a level clusters become the parents below, and those of rows follow. */
+/* The labels of a level's k-means become the parents of the level below; the labels of rows follow
+ * from them. */
 static enum status label_rows_of(struct cluster_level *below, struct cluster_outcome *out,
                                  uint64_t rows, struct error *err)
 {
@@ -830,7 +832,8 @@ static enum status label_rows_of(struct cluster_level *below, struct cluster_out
     return STATUS_OK;
 }
 
-/* Distances from the centroids of all levels but the first: one pass over the rows. */
+/* Computes distances from the centroids of all levels except the first, in one pass over the
+ * rows. */
 static enum status measure(struct cluster_level *level, uint32_t count,
                            const struct matrix_source *source, const struct cluster_config *config,
                            struct error *err)
@@ -906,7 +909,7 @@ struct levels_job {
     struct cluster_level *level; /* rank 0's */
     const struct cluster_config *config;
     const struct cluster_levels_config *wanted;
-    struct checkpoint_fits fits; /* rank 0's; kept if the job starts again without a device */
+    struct checkpoint_fits fits; /* rank 0's; survive if the job starts again without a device */
     bool taken;
 };
 

@@ -44,8 +44,8 @@ static enum status lloyd_iterate(struct method_step *step, void *method, uint32_
         fit_update(lloyd->fit, &step->inertia, &shift, &relocated, err) != STATUS_OK)
         return err->status;
     step->pruned = lloyd->fit->pruned_now;
-    /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So whether
-     * rows moved need not be part of the state to resume from. */
+    /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So the state
+     * to resume from need not say whether rows moved. */
     step->labels_current = step->moved == 0 && !relocated;
     step->converged = step->labels_current || (!relocated && shift <= lloyd->tolerance);
     return STATUS_OK;

@@ -6,8 +6,8 @@
  * sample's rows do not depend on k and are computed once.
  *
  * A row of weight w counts as w identical rows. Weights are used as given, not in the units of
- * weights.h, as it matters whether a row is one or several. If all are 1, every product below is
- * exact and every sum of them is a number of rows. */
+ * weights.h, since it matters whether a row counts as one or several. If all are 1, every product
+ * below is exact and every sum of them is a number of rows. */
 #include "kmeans/measures.h"
 #include "base/compare.h"
 #include "kmeans/canonical.h"
@@ -24,8 +24,8 @@ static double weight_of(const struct measures *measures, uint64_t row)
     return measures->weights ? (double)measures->weights[row] : 1;
 }
 
-/* The weight of a cluster without one of its rows: leaves out weight 1, or all of the row's weight
- * if that is less. */
+/* The weight of a cluster without one of its rows: without weight 1, or all of the row's weight if
+ * that is less. */
 static double without_one(double cluster, double weight)
 {
     return cluster - (weight < 1 ? weight : 1);

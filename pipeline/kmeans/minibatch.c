@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random streams besides those of seeding, one per restart. */
+/* Random streams, apart from those of seeding: one per restart. */
 #define STREAM 0x80000000u
 
 struct minibatch {
@@ -159,7 +159,7 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     return STATUS_OK;
 }
 
-/* Adds a piece to the sums. None of its rows is in them: all old labels are -1. */
+/* Adds a piece to the sums. None of its rows is in the sums: all old labels are -1. */
 static enum status sum_piece(struct minibatch *batch, struct error *err)
 {
     struct shard *shard = batch->fit->shard;

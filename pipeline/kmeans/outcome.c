@@ -1,4 +1,4 @@
-/* outcome.c: a pass over the labelled rows for everything that does not follow from the labels
+/* outcome.c: one pass over the labelled rows, for everything that does not follow from the labels
  * alone. */
 #include "kmeans/outcome.h"
 #include "base/held.h"

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cost of a row in units of scores: to load it for a search, and to compute the distance to its
- * own centroid (on CPUs, while it is loaded). The values for CPUs and tensor cores were measured on
- * prototypes and an H200, those for other GPUs are estimates; they affect only speed. */
+/* The cost of a row in units of scores: of loading it for a search, and of computing the distance
+ * to its own centroid (on CPUs, while it is loaded). The values for CPUs and tensor cores were
+ * measured on prototypes and an H200, those for other GPUs are estimates; they affect only
+ * speed. */
 struct costs {
     double touch, own;
 };
@@ -70,8 +71,9 @@ static void sort_shifts(cl_float *out, cl_float *scratch, const cl_float *shifts
 }
 
 /* The candidates of a pass over k centroids: all that moved, then whole panels of moved centroids,
- * halved each time, then none. ranks[j] is the number of moved centroids of candidate j, if so many
- * moved; its threshold is the shift of that rank, or 0 if there is none, so thresholds ascend. */
+ * halved each time, then none. ranks[j] is the number of moved centroids of candidate j, if that
+ * many moved; its threshold is the shift of that rank, or 0 if there is none, so thresholds
+ * ascend. */
 static void candidate_ranks(struct prune *prune, uint32_t k)
 {
     const uint32_t width = prune->tensor ? KMEANS_HALF_PANEL : prune->filter->width;
@@ -216,7 +218,8 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
 {
     const struct filter *filter = prune->filter;
     *incremental = prune->plan_ready = prune->moved_on_device = false;
-    /* From the previous pass: as means of rows, centroids come closer to them, never farther. */
+    /* The limits of the previous pass still hold: as means of rows, centroids come closer to them,
+     * never farther. */
     if (!shifts || !filter->bounds_usable)
         return STATUS_OK;
     const double scale = prune_shift_scale(prune);

@@ -84,7 +84,7 @@ enum status reader_request(struct reader *reader, const struct fill *fill, struc
 {
     /* After an error in the thread, requests are still accepted: reader_take reports it. */
     if (queue_send(reader->wanted, fill) != QUEUE_OK)
-        return error_set(err, STATUS_FAILED, "the thread that reads rows is gone");
+        return error_set(err, STATUS_FAILED, "the thread that reads rows has ended");
     return STATUS_OK;
 }
 

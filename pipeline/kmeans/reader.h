@@ -20,9 +20,9 @@ struct reader_stats {
     uint64_t first;
 };
 
-/* Starts the thread. workers: read, if several threads may read the source, and transform; NULL
- * (only without `stats`): the thread does everything. `stats` may be NULL. At most `depth` requests
- * may be outstanding. */
+/* Starts the thread. workers: they read, if several threads may read the source, and transform;
+ * NULL (only without `stats`): the thread does everything. `stats` may be NULL. At most `depth`
+ * requests may be outstanding. */
 enum status reader_open(struct reader **out, const struct matrix_source *source,
                         const struct transform *transform, struct workers *workers,
                         const struct reader_stats *stats, unsigned depth, struct error *err);

@@ -65,7 +65,8 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     struct lane lane = {0};
     struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    /* The same number of threads for each rank of a process: besides reading they work briefly. */
+    /* The same number of threads for each rank of a process: apart from reading, they work only
+     * briefly. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
         status = lane_open(&lane, ocl, workers, job->config->watch.stop, job->config->choice, err);
@@ -106,7 +107,7 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
     return status;
 }
 
-/* The number of `count` ranks that have work. */
+/* How many of `count` ranks have work. */
 static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
 {
     const struct kmeans_method *method = method_of(job->config);
@@ -129,7 +130,7 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
     if (status != STATUS_OK || !comm)
         return status;
     status = run_rank_on(ocl, &ranks, comm, err);
-    /* One may have failed in what it did alone, after the others had finished. */
+    /* A rank may have failed in what it did alone, after the others had finished. */
     if (status == STATUS_OK)
         status = comm_processes_meet(comm, err);
     if (status != STATUS_OK) {

@@ -12,12 +12,12 @@ struct run_job {
     /* Called on all ranks; rank 0 fills the outcome. */
     enum status (*main)(void *context, const struct rank *rank, struct error *err);
     void *context;
-    bool all_ranks; /* also with a method that uses one device: `main` uses the others */
+    bool all_ranks; /* even with a method that uses one device: `main` uses the others */
 };
 
-/* Runs the job with one rank per device, as far as there are blocks of rows, and again without a
- * device that failed as long as others are left; or as one of the processes of the configuration,
- * on the first device. */
+/* Runs the job with one rank per device, as long as there are chunks of rows for each, and again
+ * without a device that failed while others are left; or as one of the processes of the
+ * configuration, on the first device. */
 enum status cluster_run_ranks(const struct run_job *job, const struct cluster_devices *devices,
                               struct error *err);
 
@@ -26,13 +26,15 @@ enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcom
                               const struct shard *shard, struct error *err);
 
 struct engine;
-/* A rank's part of cluster_run with the rows that its engine has, for engine->config, as often as is wanted. known:
- * the outcome of a run that ended with known->centroids, iterations and history, by one assignment, after which
- * a cluster without rows gets one; nothing of it is kept in the checkpoint. NULL: it is found. */
+/* A rank's part of cluster_run on the rows of its engine, for engine->config; may be called
+ * repeatedly. known: completes the outcome of a run that ended with known->centroids, iterations
+ * and history, by one assignment, after which a cluster without rows gets one; the checkpoint keeps
+ * nothing of it. NULL: runs k-means. */
 enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, const struct rank *rank,
                         const struct cluster_outcome *known, struct error *err);
 
-/* Whether value i, a smaller k than the suggested one, is as good, or that one has no score. */
+/* Whether value i, a smaller k than the suggested one, is as good, or the suggested one has no
+ * score. */
 bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i);
 
 /* Checks the options and the shape of the data; errors are those of cluster_run. */

@@ -16,8 +16,8 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
  * Vattani, Kumar, Vassilvitskii: Scalable k-means++, 2012, use 5 and 2). */
 #define PARALLEL_ROUNDS 5
 #define OVERSAMPLING    2
-/* The same where these would be a quarter of the rows or more: to choose k of so many would take several times as
- * long as iterations do. */
+/* The same if these would be a quarter of the rows or more: choosing k of so many would take
+ * several times as long as iterations do. */
 #define OVERSAMPLING_MANY 0.4
 /* Rows that a thread draws at a time; a multiple of 64. */
 #define DRAW_ROWS 16384
@@ -127,8 +127,8 @@ static enum status take_row(uint64_t *row, double *sum, const struct data *data,
     return status;
 }
 
-/* Draws `count` rows one after another, each with probability proportional to its weight among
- * those left, using the sums of blocks of rows. weights: of the rank's rows. */
+/* Draws `count` rows one after another, each with a probability proportional to its weight among
+ * the remaining ones, using the sums of blocks of rows. weights: of the rank's rows. */
 static enum status draw_rows(uint64_t *rows, uint32_t count, const struct data *data,
                              const double *weights, uint64_t seed, uint32_t stream,
                              struct error *err)

@@ -22,8 +22,9 @@ struct seed_set {
 };
 #define SEED_SET_ROWS (KMEANS_PART_BLOCKS * KMEANS_BLOCK_ROWS)
 
-/* seeds[i * k...]: the rows of set i, counted from its first, that seed_centroids chooses for it alone with
- * k-means++, without weights. done[i]: it has k; else it has fewer different rows, or the first device cannot do it. */
+/* seeds[i * k...]: the rows of set i, counted from its first, that seed_centroids chooses for it
+ * alone with k-means++, without weights. done[i]: it has k; else the set has fewer distinct rows,
+ * or the first device cannot do this. */
 enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, uint32_t count,
                       const struct cluster_devices *devices, const struct matrix_source *source,
                       const struct cluster_config *config, struct error *err);
@@ -45,18 +46,18 @@ struct seed_draws {
     uint32_t from; /* the seeds chosen so far */
     struct checkpoint *checkpoint;
 };
-/* Those of the first run, from the first seed on. */
+/* The draws of the first run, from the first seed on. */
 struct seed_draws seed_draws_of(const struct cluster_config *config);
-/* Fills random with the numbers of the draw of seed `seed`, draws->trials of them. */
+/* Fills `random` with the draws->trials numbers for seed number `seed`. */
 void seed_random(double *random, const struct seed_draws *draws, uint32_t seed);
-/* The state of a checkpoint after `seeds` of them; NULL: none is kept. */
+/* Records in the checkpoint that there are `seeds` seeds; NULL: there is no checkpoint. */
 void seed_save(struct checkpoint *checkpoint, uint32_t seeds);
 
 /* Work-groups of seed_exact. */
 uint32_t seed_groups(uint32_t rows, uint32_t trials);
 
-/* Chooses the seeds that are left, all on the device: the host waits once for many of them. Needs
- * the only rank, resident rows and float16_usable. blocks: of rows; upto: what remains in each and
+/* Chooses the remaining seeds, all on the device: the host waits once for many of them. Requires a
+ * single rank, resident rows and float16_usable. blocks: of rows; upto: what remains in each and
  * all earlier ones. */
 enum status seed_on_device(float *centroids, struct shard *shard, const struct seed_tile *tiles,
                            const double *upto, uint64_t blocks, const struct seed_draws *draws,

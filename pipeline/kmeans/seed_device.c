@@ -25,7 +25,8 @@ struct rounds {
     struct seed_launch *launches; /* STEPS x tiles */
     struct float16_candidates candidates;
     cl_mem random;     /* KMEANS_TRIALS_MAX for each round of a batch */
-    cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain, and in all up to there */
+    cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain in each, and in all up to
+                        * it */
     cl_mem state;      /* KMEANS_SEED_STATE values */
     cl_mem totals;     /* per round of a batch: what remains after it */
     double *host_random, *host_totals, *host_upto;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds of a launch: between two the host can stop. */
+/* Rounds of a launch: the host can stop between launches. */
 #define ROUNDS 32
 
 struct parts {
@@ -132,7 +132,7 @@ enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, 
     const enum status status = cluster_run_ranks(&job, &one, err);
     if (status != STATUS_FAILED || !cluster_device_failed(err))
         return status;
-    /* Its memory may do for one set at a time; if not, that fails with the same words. */
+    /* Memory may suffice for one set at a time; if not, that fails with the same message. */
     *err = (struct error)ERROR_INIT;
     return STATUS_OK;
 }

@@ -413,7 +413,7 @@ static enum status first_tile(const struct seed_job *job, struct seeding *seedin
 {
     if (seeding->ops->commit(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
         return err->status;
-    /* A seed taken already brings no row nearer, so the sums are the current ones. */
+    /* A seed that has already been taken brings no row nearer, so the sums are the current ones. */
     return evaluate_tile(job, seeding, tile, err);
 }
 
@@ -582,7 +582,7 @@ void seed_save(struct checkpoint *checkpoint, uint32_t seeds)
         checkpoint_save(checkpoint);
 }
 
-/* Chooses the seeds that are left, one after another. */
+/* Chooses the remaining seeds, one after another. */
 static enum status choose_seeds(float *centroids, struct seeding *seeding, float *candidates,
                                 const struct seed_draws *draws, struct error *err)
 {

@@ -50,8 +50,9 @@ out:
     return status;
 }
 
-/* Programs built by one rank are in the cache for similar devices: threads build one after another;
- * of processes, which may have separate caches, the first builds before the others. */
+/* Programs built by one rank are in the cache for similar devices, so threads build one after
+ * another; among processes, which may have separate caches, the first one builds before the
+ * others. */
 static enum status begin_builds(struct comm *comm, struct error *err)
 {
     char token = 0;

@@ -1,4 +1,4 @@
-/* shard.h: a rank's range of rows on the device that labels and sums them.
+/* shard.h: a rank's range of rows (its share, data.share) on the device that labels and sums them.
  *
  * Ranges are whole chunks of rows, so that sums over blocks and chunks equal those of a single rank
  * (comm.h, transform.h). Per-row state (label, bounds, norm) stays where the row is. */

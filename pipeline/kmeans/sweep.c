@@ -52,7 +52,7 @@ static void explain(struct cluster_sweep *sweep)
     const double score = score_of(sweep, sweep->suggested);
     if (isnan(score)) {
         snprintf(sweep->reason, sizeof sweep->reason,
-                 "it is the smallest: no measure is defined for these values and so few rows");
+                 "it is the smallest: no measure is defined for these values with so few rows");
         return;
     }
     const uint32_t bouldin =
@@ -71,7 +71,7 @@ static void explain(struct cluster_sweep *sweep)
                          "; Davies-Bouldin favours %u, Calinski-Harabasz %u", bouldin, calinski);
     if (sweep->count > 2 && sweep->suggested + 1 == sweep->count)
         snprintf(sweep->reason + used, sizeof sweep->reason - (size_t)used,
-                 "; it is the largest tried, larger ones may be better");
+                 "; it is the largest tried: larger ones may be better");
 }
 
 bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i)

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes read at a time from a source that one thread at a time may read: enough work for every thread,
- * and still cached when transformed. Without other threads, pieces fit the thread's own cache, and
- * the device and the host's threads keep theirs. */
+/* Bytes read at a time from a source that only one thread at a time may read: enough work for every
+ * thread, and still in the cache when they are transformed. Without other threads, pieces fit the
+ * thread's own cache, and the device and the host's threads keep theirs. */
 #define PIECE_BYTES  (8u << 20)
 #define GLANCE_BYTES (256u << 10)
 
@@ -61,7 +61,7 @@ static bool all_finite(const float *from, uint32_t dimension)
     return !((found[0] | found[1] | found[2] | found[3]) & 0x8000000080000000u);
 }
 
-/* Runs on all rows in every pass over a file, so it is branch-free and works on whole words. */
+/* It runs on all rows in every pass over a file, so it is branch-free and works on whole words. */
 static enum status check_finite(const struct row_job *job, const float *from, uint32_t row,
                                 struct error *err)
 {

@@ -44,7 +44,7 @@ struct column_stats {
     uint64_t chunk_rows, first_chunk, room;
 };
 
-/* Rows per chunk: whole blocks, so many that there are at most 1,024 chunks. */
+/* Rows per chunk: whole blocks, enough that there are at most 1,024 chunks. */
 uint64_t column_stats_chunk(uint64_t rows);
 
 /* For `count` rows from `first` on, whole chunks, of `rows` in total. If they are only a part, each

@@ -55,7 +55,7 @@ enum status update_add_sums(struct update *update, struct error *err);
 void update_move_row(struct update *update, const float *row, float weight, uint32_t from,
                      uint32_t to, bool own);
 
-/* Makes a cluster's centroid the mean of its rows, under cosine scaled to length 1 (Dhillon and
+/* Makes a cluster's centroid the mean of its rows; under cosine, scaled to length 1 (Dhillon and
  * Modha 2001). The centroid of an empty cluster stays, as does one whose mean is zero under cosine.
  * Thread-safe. */
 void update_centroid(const struct update *update, float *centroids, uint64_t cluster);

@@ -9,9 +9,9 @@
  *         fprintf(stderr, "%s\n", err.text);
  *     clpipe_close(&clpipe);
  *
- * Structs begin with their size, which CLPIPE_INIT sets; members left at 0 have their defaults. Arrays belong
- * to the caller and are used only during the call. Handles are not addresses: a closed or invalid handle is an
- * error, not undefined behaviour.
+ * Structs begin with their size, which CLPIPE_INIT sets; members left at 0 get their defaults.
+ * Arrays belong to the caller and are used only during the call. Handles are not addresses: a
+ * closed or invalid handle is an error, not undefined behaviour.
  *
  * Threads: all functions may be called from any thread. Calls with the same handle run one after another; calls
  * with different handles run in parallel. In a callback, calls with a handle return CLPIPE_ARGUMENT, except
@@ -77,12 +77,12 @@ struct clpipe_options {
     size_t size;
     /* NULL: the best; "cpu", "gpu", "all", one or more numbers ("0,2"), part of a name */
     const char *device;
-    unsigned threads;       /* on the host; 0: one per CPU available to the process */
+    unsigned threads;       /* on the host; 0: one for each CPU available to the process */
     uint64_t memory;        /* bytes of host buffers; 0: half of the available memory */
     uint64_t device_memory; /* bytes on each device; 0: all of its memory */
 };
 
-/* Opens devices; options may be NULL. Takes tenths of a second: keep the handle. */
+/* Opens devices; options may be NULL. This takes tenths of a second: keep the handle. */
 int clpipe_open(struct clpipe **out, const struct clpipe_options *options,
                 struct clpipe_error *err);
 

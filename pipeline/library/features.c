@@ -37,11 +37,10 @@ static bool choose(struct call *call, const struct clpipe_features *given, struc
         const double weight = preset ? preset->feature[i].weight : 1;
         if (!REQUIRE(spec, err, "spec %u is NULL", i) ||
             describing_add(&call->describing, spec, weight, err) != STATUS_OK ||
-            !REQUIRE(
-                !feature_lacks_codebook(&call->describing.config.features.feature[i]), err,
-                "feature '%s' learns a codebook from images, which only clpipe ingest does: choose "
-                "others, or preset few",
-                spec))
+            !REQUIRE(!feature_lacks_codebook(&call->describing.config.features.feature[i]), err,
+                     "feature '%s' learns a codebook from images, which only clpipe ingest does: "
+                     "choose other features, or the preset few",
+                     spec))
             return false;
     }
     call->describing.join.unit = preset;
@@ -140,7 +139,7 @@ static void show(void *context, const struct ingest_progress *progress)
     library_phase(context, progress->phase, progress->done, progress->total);
 }
 
-/* By the options of an ingest that gives none. */
+/* Uses the options of an ingest for which none are given. */
 static void configure(struct describing *out, const struct library *library)
 {
     const struct clustering_machine *machine = &library->machine;

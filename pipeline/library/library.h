@@ -31,7 +31,8 @@ struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_w
 /* Ends the call, if it has begun; stores `why` in *err and returns its code. */
 int library_end(struct library *library, const struct error *why, struct clpipe_error *err);
 
-/* Set while this thread runs a callback, which would wait for ever for the handle of its own call. */
+/* Set while this thread runs a callback, which would wait forever for the handle of its own
+ * call. */
 extern _Thread_local bool library_calls_back;
 
 /* The engines' `phase` callback: calls the watch, which may request a stop. */

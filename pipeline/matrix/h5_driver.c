@@ -19,7 +19,7 @@ static struct file {
     void *handle; /* identifies it outside the driver */
     int read_failed, write_failed;
     struct file *next;
-    char *shown; /* its name in messages, if that is another one */
+    char *shown; /* its name in messages, if that is different */
     char name[];
 } * files;
 static int closed_failed;

@@ -121,7 +121,7 @@ enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, 
     *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
     if (*file > 0)
         return STATUS_OK;
-    /* First, as any other call would clear the reason. */
+    /* Comes first, since any other call would clear the reason. */
     const enum status status = h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
     if (H5Fis_hdf5(path) == 0)
         error_set(err, STATUS_FAILED, "%s is not an HDF5 file", PATH_TEXT(path));

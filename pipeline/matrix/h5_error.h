@@ -14,12 +14,12 @@
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);
-/* Local identifiers, which must be initialised, that are closed where their scope is left. */
+/* Local identifiers, which must be initialised, that are closed when their scope is left. */
 #define H5_SCOPED __attribute__((cleanup(h5_close)))
 
 /* Stops HDF5 from printing; each thread calls it before its first HDF5 call that may fail. */
 void h5_quiet(void);
-/* How many calls of quiet threads have failed so far. */
+/* How many calls have failed so far in quiet threads. */
 uint64_t h5_failed_calls(void);
 
 /* Turns the calling thread's error stack into STATUS_FAILED "cannot WHAT PATH: ...", clearing

@@ -90,7 +90,7 @@ static void list_matrices(char *text, size_t size, hid_t file, unsigned most, co
 }
 
 /* HDF5 locks files that it reads, so a file open for writing is refused. Parallel file systems
- * often have no locks; then it is read anyway. */
+ * often have no locks; then the file is read without one. */
 static enum status open_file(hid_t *file, const char *path, struct error *err)
 {
     H5_SCOPED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -215,14 +215,14 @@ static enum status check_mapping(hid_t list, size_t i, unsigned depth, hid_t dat
                                                   : lacks(err, path, where, "has fewer");
 }
 
-/* Checks the source files of a virtual dataset and, recursively, theirs, and external ones. */
+/* Checks the source files of a virtual dataset, theirs recursively, and external files. */
 static enum status check_sources(hid_t dataset, const char *path, unsigned depth, struct error *err)
 {
     size_t count = 0;
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     enum status status = STATUS_OK;
     if (depth == MOST_NESTED)
-        status = lacks(err, path, path, "takes them from there in a circle");
+        status = lacks(err, path, path, "takes them from there in a cycle");
     else if (H5Pget_layout(list) == H5D_VIRTUAL)
         H5Pget_virtual_count(list, &count);
     else

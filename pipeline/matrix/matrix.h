@@ -60,14 +60,14 @@ struct matrix_list {
 /* `list` and its inputs must stay valid until the last read. */
 void matrix_list_source(struct matrix_source *out, struct matrix_list *list, uint64_t count);
 
-/* Rows in memory, which stay their owner's: `context` points to it. */
+/* Rows in memory, which their owner keeps: `context` points to this struct. */
 struct matrix_memory {
     const void *values; /* row 0, column 0 */
     uint32_t dimension;
     struct value_format format;        /* zeroed: float32; in the order of the host */
     int64_t row_stride, column_stride; /* bytes, may be negative; 0: no gaps */
 };
-/* Sets the members that are 0 to what they stand for. */
+/* Replaces members that are 0 with their defaults. */
 void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memory, uint64_t rows);
 
 /* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
@@ -82,8 +82,8 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 /* The number of rows that one of several threads reads at a time: whole pieces of a digest. */
 uint64_t matrix_piece(const struct matrix_source *matrix);
 
-/* All values of a matrix of one column, or of one row; the caller frees them. `name` is for messages.
- * STATUS_FAILED: it has several of both. */
+/* All values of a matrix of one column, or of one row; the caller frees them. `name` is for
+ * messages. STATUS_FAILED: it has several columns and several rows. */
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err);
 

@@ -142,7 +142,7 @@ static bool parse_header(struct header *header, const char *text)
             skip_space(&at);
             if (*at == '[' || *at == '(') {
                 header->structured = true;
-                return true; /* refused for its type; the rest does not matter */
+                return true; /* refused for its type: the rest does not matter */
             }
             if (!take_string(&at, header->descr, sizeof header->descr))
                 return false;

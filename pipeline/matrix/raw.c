@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Small enough for values being converted to stay cached. */
+/* Small enough that values stay in the cache while they are converted. */
 #define BUFFER_BYTES (64u << 10)
 /* Reads of at least this size are probably sequential. */
 #define AHEAD_BYTES (1u << 20)

@@ -35,7 +35,7 @@ struct raw {
     uint64_t start, file_bytes;
     struct raw_chunks *chunks;
     struct raw_segments *segments;
-    unsigned users; /* that have yet to close it */
+    unsigned users; /* references that have yet to be closed */
 };
 
 /* `dataset`, in a file of h5_driver.h, and `path` must outlive it; writes through HDF5 must have

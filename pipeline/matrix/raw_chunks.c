@@ -21,7 +21,7 @@
 #define MOST_BANDS   512
 #define MOST_FILTERS 3
 #define SUM_BYTES    4 /* of fletcher32 */
-/* How many bands ahead of the needed one an otherwise waiting thread inflates. */
+/* How many bands ahead of the needed one a thread inflates that would otherwise wait. */
 #define AHEAD           64
 #define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 3)
 
@@ -320,7 +320,7 @@ static enum status inflate(const struct raw *raw, const struct band *band, uint3
         for (uint64_t row = 0; row < extent[0] && status == STATUS_OK; row++)
             memcpy(to + row * c->columns * raw->element, other + row * width, width);
         if (status != STATUS_OK && c->known && !err->native)
-            wrong = "it is not at its place in the file";
+            wrong = "it is not in its place in the file";
     }
     if (wrong)
         return error_set(err, STATUS_FAILED,
@@ -376,7 +376,7 @@ static struct band *take_band(const struct raw *raw, uint64_t number, bool gentl
     return empty;
 }
 
-/* Inflates the next chunk of a band that has one; releases the lock meanwhile. */
+/* Inflates the next chunk of a band that has one, and releases the lock meanwhile. */
 static void inflate_next(struct band *band)
 {
     const struct raw *raw = band->raw;

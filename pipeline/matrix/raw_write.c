@@ -188,6 +188,6 @@ enum status raw_write_read_back(const struct raw_write *raw, uint64_t first, uin
     const enum status status =
         read_at(raw->fd, rows, size, raw->start + first * raw->row_bytes, &got, raw->path, err);
     if (!status && got < size)
-        return error_set(err, STATUS_FAILED, "what was written to %s is not there", raw->path);
+        return error_set(err, STATUS_FAILED, "what was written to %s is missing", raw->path);
     return status;
 }

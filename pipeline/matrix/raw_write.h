@@ -1,7 +1,7 @@
 /* raw_write.h: writes rows of one dataset from any thread and in any order.
  *
- * HDF5 has created the dataset and says once where it is. Contiguous rows are written directly to
- * their place in the file; chunks are deflated by the thread that brings them and passed to HDF5
+ * HDF5 has created the dataset and is asked once where it is. Contiguous rows are written directly
+ * to their place in the file; chunks are deflated by the thread that brings them and passed to HDF5
  * when it is their turn, so that the file does not depend on the threads. */
 #ifndef CLPIPE_MATRIX_RAW_WRITE_H
 #define CLPIPE_MATRIX_RAW_WRITE_H
@@ -43,7 +43,7 @@ enum status raw_write_open(struct raw_write *out, hid_t dataset, const char *pat
                            struct error *err);
 
 /* Writes rows [first, first + count); of chunks only whole ones, except the last of the dataset.
- * `turn`: their number among `turns`, for chunks only. STATUS_FAILED also if another thread has
+ * `turn`: their number among `turns`, for chunks only. STATUS_FAILED, too, if another thread has
  * failed. Thread-safe. */
 enum status raw_write_rows(const struct raw_write *raw, uint64_t first, uint64_t count,
                            const void *rows, struct raw_turns *turns, uint64_t turn,

@@ -4,7 +4,7 @@
  * (at least one row; the last piece may be shorter). The digests of the pieces are the leaves of
  * the tree: SHA-256 for the datasets of clpipe's files, the faster MurmurHash3_x64_128 (h1 and h2)
  * for rows of other files, whose digest need not resist attacks. The levels above are up to the
- * caller, except for rows of other files, row_tree_digest: "rows1-" and the first 58 hexadecimal
+ * caller, except for rows of other files (row_tree_digest): "rows1-" and the first 58 hexadecimal
  * digits of the SHA-256 of the line "rows float32 ROWS,COLUMNS\n" and the leaves, all
  * little-endian. */
 #ifndef CLPIPE_MATRIX_ROW_TREE_H

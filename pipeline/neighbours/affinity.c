@@ -9,7 +9,7 @@
 #define LANES AFFINITY_LANES
 /* a: the share of a row's score that comes from its neighbours. */
 #define DAMPING 0.9
-/* The error is below 2 q^STEPS, q = a / (1 + sqrt(1 - a a)) = 0.627: 2.2e-13. */
+/* The error is below 2 q^STEPS, with q = a / (1 + sqrt(1 - a a)) = 0.627: 2.2e-13. */
 #define STEPS       64
 #define LEAST_SCORE 0x1p-40
 

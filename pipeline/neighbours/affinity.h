@@ -1,5 +1,5 @@
 /* affinity.h: the graph of nearest rows, and diffusion on it: how much of what flows from some rows
- * to their neighbours, and on to their neighbours, reaches each row.
+ * to their neighbours, and on to the neighbours of those, reaches each row.
  *
  * Zhou, Weston, Gretton, Bousquet, Schoelkopf: Ranking on Data Manifolds, NIPS 2003. The solver is
  * the Chebyshev semi-iterative method (Golub, Van Loan: Matrix Computations, 4th ed., 11.2.8),

@@ -10,7 +10,7 @@ struct block_reader {
     const struct neighbours_config *config;
     struct workers *workers; /* config->threads of them; owned */
     struct transform transform;
-    uint32_t stride; /* values of a row in a block, zero-padded */
+    uint32_t stride; /* values of a row in a block, padded with zeros */
     double seconds;  /* spent reading so far */
 };
 
@@ -23,8 +23,8 @@ void block_reader_close(struct block_reader *reader);
 enum status block_reader_read(struct block_reader *reader, uint64_t first, uint32_t count,
                               float *rows, struct error *err);
 
-/* Rows from one position of a block to the next: neighbouring rows are often alike, and the first
- * ones, taken from all over the block, tell more about the reach of all. */
+/* The number of rows from one position of a block to the next: neighbouring rows are often alike,
+ * and first rows from all over the block tell more about the reach of all. */
 uint32_t block_reader_step(uint32_t rows);
 
 #endif

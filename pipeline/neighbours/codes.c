@@ -55,7 +55,7 @@ enum status code_space_open(struct code_space *space, struct block_reader *reade
     frexp(largest, &exponent);
     if (largest > 0)
         space->unit = ldexp(1, -exponent);
-    /* What follows the centre is not needed any more. */
+    /* What follows the centre is no longer needed. */
     float *centre = realloc(space->centre, stride * sizeof *centre);
     space->centre = centre ? centre : space->centre;
     return STATUS_OK;

@@ -1,8 +1,8 @@
 /* comparable.h: nearest rows of a matrix in which some rows have no values, such as images that
  * lack an imported feature. Those rows, rows that the metric does not define (NaN, an infinity, the
  * square root of a negative value, the direction of zeros) and rows without information
- * (features/kind.h) have no neighbours and are neighbours of none. Takes one more pass over the
- * matrix than neighbours.h, whose functions these otherwise match. */
+ * (features/kind.h) have no neighbours and are neighbours of none. These functions are like those
+ * of neighbours.h, but take one more pass over the matrix. */
 #ifndef CLPIPE_NEIGHBOURS_COMPARABLE_H
 #define CLPIPE_NEIGHBOURS_COMPARABLE_H
 

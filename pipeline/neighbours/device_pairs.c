@@ -99,7 +99,7 @@ bool device_pairs_pays(const struct neighbours_config *config)
            (!(device->type & CL_DEVICE_TYPE_CPU) && device->nvidia_major >= 8);
 }
 
-/* Launches one of the kernels; if a test or a benchmark asks for it, waits and adds its seconds. */
+/* Launches one of the kernels; if a test or a benchmark requests it, waits and adds its seconds. */
 static enum status launch(struct search *search, enum kernel kernel, uint64_t items, size_t group,
                           struct error *err)
 {
@@ -268,7 +268,7 @@ static enum status step(struct search *search, const struct block *queries,
                   err);
 }
 
-/* Evaluates and empties the lists, shortening every reach as far as possible. */
+/* Evaluates and empties the lists, which shortens every reach as far as possible. */
 static enum status decide(struct search *search, const struct block *queries,
                           const struct block *block, uint32_t count, struct error *err)
 {
@@ -285,8 +285,8 @@ static enum status decide(struct search *search, const struct block *queries,
                   err);
 }
 
-/* After a step: evaluates the lists if that pays or is due, and waits after long launches so that a
- * stop is noticed. */
+/* After a step: evaluates the lists if that is worthwhile or due, and waits after long launches so
+ * that a stop is noticed. */
 static enum status after_step(struct search *search, const struct block *queries,
                               const struct block *block, uint32_t count, bool decides, bool waits,
                               uint64_t rows_done, struct error *err)
@@ -653,7 +653,7 @@ static uint32_t plan(struct search *search)
     if (choice && choice->block_rows)
         size = choice->block_rows;
     if (size < rows) {
-        /* Both sides need memory. */
+        /* Both sides of the comparison need memory. */
         queries = min_u64(queries, size / 2);
         size = size - queries;
     }
@@ -674,7 +674,7 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
                             .capacity = choice && choice->list ? choice->list : LIST};
     struct block block = {0}, queries = {0};
     const int64_t begun = clock_now();
-    /* Room for n, and for as many in doubt. */
+    /* Room for n neighbours, and for as many doubtful ones. */
     search.capacity = min_u32(max_u32(search.capacity, 2 * config->n), SEARCH_LIST_MOST);
     enum status status = lane_open(&search.lane, config->devices.contexts[0], reader->workers,
                                    config->watch.stop, NULL, err);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* Whether to use a device: n is at most SEARCH_N_MOST, and it is a GPU with float64 and tensor
- * cores usable through inline PTX or, if a test asks for it, any device with float64. */
+ * cores usable through inline PTX or, if a test requests it, any device with float64. */
 bool device_pairs_pays(const struct neighbours_config *config);
 
 /* lists: source->rows x config->n, all of which are written. Errors are those of

@@ -18,8 +18,8 @@ struct edges {
     struct edge *edge;
 };
 
-/* What a graph is made from: row i has nearest[i * stride], ... of which the first `used` count; -1,
- * other numbers that are no rows, and the row itself are none. */
+/* What a graph is made from: row i has nearest[i * stride], ... of which the first `used` count;
+ * -1, other numbers that are not rows, and the row itself make no edge. */
 struct edges_source {
     uint64_t rows;
     uint32_t stride, used;

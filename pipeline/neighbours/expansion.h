@@ -1,4 +1,4 @@
-/* expansion.h: replaces each row by the mean of itself and its nearest rows, normalised to unit
+/* expansion.h: replaces each row with the mean of itself and its nearest rows, normalised to unit
  * length: average query expansion, applied to the rows searched as well (Turcot, Lowe: Better
  * matching with fewer features, 2009). docs/search.md has the formula. */
 #ifndef CLPIPE_NEIGHBOURS_EXPANSION_H
@@ -11,7 +11,7 @@ struct expansion {
     enum cluster_metric metric;  /* of the original rows */
     const struct neighbours *nearest;
     uint32_t n, stride;
-    float *rows; /* all rows in the metric's space, whatever config->memory */
+    float *rows; /* all rows in the metric's space, whatever config->memory is */
 };
 
 /* nearest: for all rows, at least n each; it must outlive the expansion, which must not move.

@@ -8,7 +8,7 @@
 
 struct forces;
 
-/* points: fewer than 2^32. Close it even after an error, which is lack of memory. */
+/* points: fewer than 2^32. Close it even after an error, which can only be a lack of memory. */
 enum status forces_open(struct forces **out, uint64_t points, struct error *err);
 void forces_close(struct forces **forces);
 

@@ -2,7 +2,7 @@
  *
  * Each pair of rows is considered once, for both rows. Products of 8-bit codes (codes.h) tell which
  * pairs may be among the nearest so far of either row; for these the float32 distance is computed
- * and, if that leaves doubt, the canonical distance. Rows that do not fit memory are read again,
+ * and, if that leaves doubt, the canonical distance. Rows that do not fit in memory are read again,
  * block by block. */
 #ifndef CLPIPE_NEIGHBOURS_HOST_PAIRS_H
 #define CLPIPE_NEIGHBOURS_HOST_PAIRS_H

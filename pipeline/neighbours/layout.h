@@ -32,15 +32,15 @@ struct layout_config {
 };
 
 /* The first two principal components of all rows in the metric's space (see kmeans/transform.h): x
- * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are those of features/pca.h.
- * Rows that cannot be compared (neighbours/comparable.h) are at 0, 0. STATUS_FAILED:
- * reading, memory; STATUS_INTERRUPTED. */
+ * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are those of features/pca.h. Rows that
+ * cannot be compared (neighbours/comparable.h) are placed at 0, 0. STATUS_FAILED: reading, memory;
+ * STATUS_INTERRUPTED. */
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
                              enum cluster_metric metric, const struct layout_config *config,
                              struct error *err);
 
-/* How much rows attract each other: the weights of a pair's two directions are averaged, and all add
- * up to 1. STATUS_FAILED: out of memory. Close the graph even after an error. */
+/* How strongly rows attract each other: the weights of a pair's two directions are averaged, and
+ * all weights add up to 1. STATUS_FAILED: out of memory. Close the graph even after an error. */
 enum status layout_attract(struct edges *out, const struct layout_graph *graph, struct error *err);
 
 /* Computes the map. initial: 2 x rows, from layout_principal; NULL: fixed random positions.

@@ -15,7 +15,7 @@ struct neighbours_config {
     enum cluster_metric metric;
     uint32_t n;             /* neighbours per row, at least 1 */
     unsigned threads;       /* on the host, including the caller */
-    uint64_t memory;        /* bytes of host buffers besides the result */
+    uint64_t memory;        /* bytes of host buffers, without the result */
     uint64_t device_memory; /* bytes; 0: all of the device's memory */
     /* GPU contexts are used for the neighbours of all rows; CPU contexts, or NULL and 0, select the
      * host's threads. */

@@ -9,9 +9,10 @@
 
 #include "neighbours/neighbour_types.h"
 
-/* Finds the neighbours of the queries, or, if they are NULL, of every row of `source`. STATUS_USAGE: a query is no
- * row of it; STATUS_FAILED: a row contains NaN or an infinity or is undefined in the metric (the message names
- * it), out of memory; STATUS_INTERRUPTED: a stop was requested. An error yields no result. */
+/* Finds the neighbours of the queries, or, if they are NULL, of every row of `source`.
+ * STATUS_USAGE: a query is not one of its rows; STATUS_FAILED: a row contains NaN or an infinity or
+ * is undefined in the metric (the message names it), out of memory; STATUS_INTERRUPTED: a stop was
+ * requested. An error yields no result. */
 enum status neighbours_find(struct neighbours *out, const struct matrix_source *source,
                             const struct queries *queries, const struct neighbours_config *config,
                             struct error *err);

@@ -1,5 +1,5 @@
-/* rank_measures.h: quality of rankings of any origin: of one query from the ranks of its relevant
- * rows, and of all queries from each one's measures. docs/search.md has the definitions. */
+/* rank_measures.h: quality of rankings of any origin: for one query, from the ranks of its relevant
+ * rows; for all queries, from the measures of each. docs/search.md has the definitions. */
 #ifndef CLPIPE_NEIGHBOURS_RANK_MEASURES_H
 #define CLPIPE_NEIGHBOURS_RANK_MEASURES_H
 

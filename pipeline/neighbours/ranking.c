@@ -8,7 +8,7 @@
  *     ├─> count: distances from all other rows, by step; steps with rows of the list are searched
  *     └─> measure: ranks are positions in the list plus the counts up to there
  *
- * Rows that do not fit memory are read again, block by block, for each group of queries. */
+ * Rows that do not fit in memory are read again, block by block, for each group of queries. */
 #include "neighbours/ranking.h"
 #include "base/clock.h"
 #include "base/held.h"
@@ -25,7 +25,7 @@
 /* Parts per thread between two checks for a stop. */
 #define PARTS_THREAD 32
 /* Rows whose distances a thread computes before it counts them, so that a query's steps and list,
- * which hardly fit its cache, are used many times in a row. */
+ * which barely fit its cache, are used many times in succession. */
 #define STRIP_ROWS 1024
 /* Steps of distance per row of a list: few contain a row, so counting usually adds 1 to a step. */
 #define STEPS_ROW 4

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows on either side of a tile; those of the second side, the lanes, are stored in panels. */
+/* Rows on each side of a tile; those of the second side, the lanes, are stored in panels. */
 #define TILE_ROWS  12
 #define TILE_LANES 32
 /* Partial sums of a distance. */

@@ -53,8 +53,8 @@ static bool is_window(const struct net_model *model, uint32_t layer)
            model->tensors[f->a].channels > PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS;
 }
 
-/* Chooses the plain kernels, and fuses additions with the later of their convolutions that nothing
- * else reads: the convolution's input must then stay until the addition. tiles: kernels of
+/* Chooses the plain kernels, and fuses each addition with the later one of its convolutions that
+ * nothing else reads: the convolution's input must then stay until the addition. tiles: kernels of
  * net_tensor are used. */
 static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 {
@@ -76,8 +76,9 @@ static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-/* For output channels, padded to 16, of rows by channels: tiles of 8 channels and of 16 rows per
- * warp, warps, and turns. Measured on an H100; the last line is for all others. */
+/* Shapes for rows by channels, by the number of output channels padded to 16: tiles of 8 channels
+ * and of 16 rows per warp, warps, and turns. Measured on an H100; the last line is for all
+ * others. */
 static const struct {
     uint32_t channels, nt, mt, warps, turns;
 } window_table[] = {

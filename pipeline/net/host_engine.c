@@ -432,7 +432,7 @@ static void run_other_plain(const struct run *r)
 
 /* --- a picture ----------------------------------------------------------------------------------- */
 
-/* Writes the border of a tensor: its memory has held others since the picture before. */
+/* Writes the border of a tensor: since the last picture, its memory has held other tensors. */
 static void write_border(uint8_t *scratch, const struct host_engine *engine, uint32_t tensor)
 {
     const struct net_tensor *t = &engine->model->tensors[tensor];

@@ -25,7 +25,8 @@ void host_engine_close(struct host_engine **engine);
 /* "amx", "avx512-vnni", "avx-vnni", "avx2" or "plain". */
 const char *host_engine_kernels(const struct host_engine *engine);
 
-/* A thread's scratch, of so many bytes, zeroed; the caller frees it; NULL: out of memory. */
+/* The size of a thread's scratch; and a zeroed scratch, which the caller frees; NULL: out of
+ * memory. */
 uint64_t host_scratch_bytes(const struct host_engine *engine);
 uint8_t *host_scratch(const struct host_engine *engine);
 

@@ -1,8 +1,8 @@
 /* host_kernels.c: the variants: AMX, AVX-512 VNNI, AVX-VNNI, AVX2 and plain C.
  *
- * Products of uint8 and int8 are exact in all of them. vpmaddubsw, which other programs use without
- * VNNI, saturates; AVX2 multiplies 16-bit values instead. Sums begin with the bias; the model's
- * reader has proven that they stay within int32.
+ * Products of uint8 and int8 are exact in all of them. vpmaddubsw, which other programs use if
+ * there is no VNNI, saturates; AVX2 multiplies 16-bit values instead. Sums begin with the bias; the
+ * model's reader has proven that they stay within int32.
  *
  * Tiles keep their sums in registers. GCC 12 spills those of the vpdpbusd intrinsic to the stack
  * between rounds, hence the inline assembly. The last tile of a panel starts earlier instead of

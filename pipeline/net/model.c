@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a network is used as the file has it");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a network is used as stored");
 
 #define FILE_BYTES_MAX     ((uint64_t)1 << 30)
 #define TEXT_BYTES_MAX     (1u << 20)
@@ -166,7 +166,8 @@ static const char *check_window(struct net_fields *f, unsigned has, struct net_t
     return NULL;
 }
 
-/* No sum of bias and products, in any order, may overflow int32, nor if shifted by 33 - shift. */
+/* No sum of bias and products, in any order, may overflow int32, even if it is shifted by 33 -
+ * shift. */
 static const char *check_channel(const int8_t *weights, uint64_t count, int32_t bias, int32_t mul,
                                  int32_t shift)
 {
@@ -256,7 +257,7 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
                                                     : check_scaled(f, 45);
     case NET_SUM:
         if (f->height != 1 || f->width != 1)
-            return "it makes more than a pixel";
+            return "it makes more than one pixel";
         return a->height * a->width > SUM_PIXELS_MAX ? "a sum may be too large" : NULL;
     case NET_TABLE:
         if (f->groups != 1 && f->groups != f->channels)
@@ -375,7 +376,7 @@ static const char *read_texts(struct reading *reading, const struct header *head
     if (!classes->names)
         return "it ends before its texts do";
     if (!is_text(&lines, &has_empty, about, header->about_bytes))
-        return "the text about it is not valid";
+        return "its description is not valid";
     if (!is_text(&lines, &has_empty, classes->names, header->names_bytes) || has_empty ||
         lines != header->classes)
         return "the names of its classes are not one line each";
@@ -483,7 +484,7 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
     if (size < sizeof header + SHA_BYTES || size > FILE_BYTES_MAX ||
         memcmp(bytes, magic, sizeof magic - 1) != 0)
         return error_set(err, STATUS_FAILED,
-                         "%s: not a network of clpipe: clpipe-network makes one from an ONNX file",
+                         "%s: not a clpipe network: clpipe-network makes one from an ONNX file",
                          subject);
     memcpy(&header, bytes, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0)
@@ -541,7 +542,7 @@ enum status net_model_open(struct net_model **out, const char *path, struct erro
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
         close(fd);
         return error_set(err, STATUS_FAILED,
-                         "%s: not a network of clpipe: it is not a file, or too large", path);
+                         "%s: not a clpipe network: it is not a file, or too large", path);
     }
     char *bytes;
     size_t size;

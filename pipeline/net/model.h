@@ -33,7 +33,7 @@ struct net_tensor {
     bool is_sum;
     uint32_t top, bottom, left, right;
     uint32_t readers; /* layers and outputs */
-    uint32_t last;    /* the last tensor that is made while it is needed */
+    uint32_t last;    /* the last tensor made while this one is needed */
 };
 
 /* Value v means double(v - zero) * double(mul) * 2^-shift. */
@@ -69,7 +69,7 @@ struct net_model {
     char digest[65];   /* SHA-256 of the whole file */
     uint8_t *bytes;    /* the file, `size` bytes */
     size_t size;
-    struct net_model *next; /* for whoever opened it */
+    struct net_model *next; /* for use by whoever opened it */
 };
 
 /* Reads a file of at most 1 GiB. STATUS_FAILED, with one line that names the path and the fault. */

@@ -82,8 +82,8 @@ static void *put(struct writing *w, size_t bytes)
     return array;
 }
 
-/* Sums use the whole range of the result; some channels are nearly dead or saturated, with small
- * shifts, unless channels come in fives. */
+/* Sums use the whole range of the result; unless channels come in fives, some are nearly dead or
+ * saturated, with small shifts. */
 static void put_convolution(struct writing *w, const struct net_fields *f, uint32_t channels_a)
 {
     const size_t taps = (size_t)f->kernel_y * f->kernel_x * (channels_a / f->groups);

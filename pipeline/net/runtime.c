@@ -154,7 +154,7 @@ static bool open_library(struct session *s)
         snprintf(pattern, sizeof pattern, "%s/{,capi/,lib/}libonnxruntime.so*", name);
         if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
             return FAIL(
-                s, "there is no libonnxruntime.so in %s (packages of Python have it from 1.20 on)",
+                s, "there is no libonnxruntime.so in %s (the Python package has it from 1.20 on)",
                 name);
         name = found.gl_pathv[0];
     }
@@ -163,7 +163,7 @@ static bool open_library(struct session *s)
         return FAIL(
             s,
             "it needs ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and give "
-            "--onnxruntime the directory of that package, or install libonnxruntime of the system",
+            "--onnxruntime the directory of that package, or install the system's libonnxruntime",
             dlerror());
     void *const entry = dlsym(library, "OrtGetApiBase");
     memcpy(&base, &entry, sizeof entry);
@@ -185,7 +185,7 @@ static bool append_cuda(struct session *s, void *options)
     void *cuda, *const status = s->ort.CreateCUDAProviderOptions(&cuda);
     if (status)
         return FAIL(s,
-                    "ONNX Runtime %s was built without CUDA: use that of the package "
+                    "ONNX Runtime %s was built without CUDA: use the library of the package "
                     "onnxruntime-gpu, or leave out provider=cuda",
                     s->version);
     return done(s, s->ort.UpdateCUDAProviderOptions(cuda, &key, &value, 1)) &&
@@ -345,8 +345,8 @@ static bool compute(struct session *s)
     return computed;
 }
 
-/* Runs the model's process. It ignores signals that ask a job to end, which reach all of its
- * processes; the main process ends this one. */
+/* Runs the model's process. It ignores the signals that ask a job to end and reach all of its
+ * processes; the main process ends it. */
 static _Noreturn void be_process(struct shared *shared, const char *path, bool cuda)
 {
     struct session session = {.shared = shared};
@@ -464,7 +464,7 @@ enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
         if (runtime->started)
             runtime->about = runtime->shared->about;
     } else if (runtime->cuda != cuda) {
-        status = error_set(err, STATUS_USAGE, "one network is computed by one provider at a time");
+        status = error_set(err, STATUS_USAGE, "a network runs with only one provider at a time");
     }
     pthread_mutex_unlock(&runtime->lock);
     return status;
@@ -556,7 +556,7 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     path_for_message(shown, sizeof shown, runtime->path);
     if (fixed > fit)
         return error_set(err, STATUS_USAGE,
-                         "the network %s takes %lld pictures at once, at most %u fit", shown,
+                         "the network %s takes %lld pictures at once, but at most %u fit", shown,
                          (long long)fixed, fit);
     make_tables(tables, job, type);
     pthread_mutex_lock(&runtime->lock);

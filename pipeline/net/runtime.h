@@ -65,7 +65,7 @@ struct runtime *runtime_find(const char *digest);
 
 /* Starts the model's process, unless it is running; it may use 4 GiB of memory plus four times the
  * size of the file. It forks, so call it before drivers start threads. STATUS_USAGE: the library is
- * missing, the model does not take pictures, or it runs with the other value of `cuda`;
+ * missing, the model does not take pictures, or it is running with the other value of `cuda`;
  * STATUS_FAILED: fork. */
 enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err);
 

@@ -10,7 +10,7 @@
 #define PIECE_BYTES (2u << 20)
 #define UNIT_BYTES  (KMEANS_BLOCK_ROWS * sizeof(double))
 
-/* Bytes worth waking a thread for. */
+/* The least bytes for which waking a thread is worthwhile. */
 #define COPY_BYTES (64u << 10)
 
 static size_t units_of(size_t bytes)
@@ -111,7 +111,7 @@ static void read_next(struct pieces *pieces)
                                fetch->host[pieces->next % 2], pieces->err);
 }
 
-/* Parts are dealt out in order: the read begins first. */
+/* Parts are given out in order, so the read begins first. */
 static void read_or_take(void *context, uint64_t part)
 {
     struct pieces *pieces = context;

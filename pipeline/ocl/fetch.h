@@ -24,14 +24,14 @@ struct fetch_slice {
     uint32_t number;    /* slices with the same number are never processed concurrently */
 };
 
-/* For buffers of any size, most of them `usual` bytes. Close it even after an error. */
+/* For buffers of any size, most of them of `usual` bytes. Close it even after an error. */
 enum status fetch_open(struct fetch *fetch, struct lane *lane, size_t usual, struct error *err);
 void fetch_close(struct fetch *fetch);
 
 /* The number of slices that keeps the lane's threads busy, one of which reads. */
 uint32_t fetch_takers(const struct lane *lane);
 
-/* The number of slices that pays if `bytes` bytes are only copied. */
+/* The number of slices that is worthwhile if `bytes` bytes are only copied. */
 uint32_t fetch_copiers(const struct fetch *fetch, size_t bytes);
 
 /* Calls `take` for slices that cover the buffer's first `bytes` bytes, in any order and on any of

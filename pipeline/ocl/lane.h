@@ -15,7 +15,7 @@ struct lane_choice {
     bool host_exact; /* canonical distances on the host (as without float64) */
     bool copies;     /* do not map buffers even if the device shares memory */
     bool tensor;     /* the float16 filter: tensor cores, or their stand-in */
-    bool any_prune;  /* use all ways to prune in turn, whether or not they pay */
+    bool any_prune;  /* use all ways to prune in turn, worthwhile or not */
     uint32_t ranks;  /* ranks on the device */
 };
 

@@ -1,7 +1,7 @@
 /* mailbox.h: small results of a device that the host reads together with one command.
  *
  * Each part is a separate sub-buffer for the kernels. When a read returns, all commands enqueued
- * before on the compute queue have finished. */
+ * before it on the compute queue have finished. */
 #ifndef CLPIPE_OCL_MAILBOX_H
 #define CLPIPE_OCL_MAILBOX_H
 

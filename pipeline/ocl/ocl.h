@@ -83,7 +83,7 @@ struct ocl_selection {
     unsigned count;
     struct trace *trace; /* may be NULL */
     struct ocl_context
-        *context; /* of the first, opened ahead for an ingest; NULL: not yet, or taken over */
+        *context; /* of the first device, opened early by an ingest; NULL: not yet, or taken over */
 };
 
 /* --- contexts and queues --------------------------------------------------------------------- */
@@ -144,13 +144,13 @@ enum status ocl_context_kernel(cl_kernel *out, struct ocl_context *context, cons
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
                                      const char *source, const char *options, struct error *err);
 
-/* Compiles those of the programs that are not in the cache yet, if they are several, in other
- * processes: in one process a driver's compiler may work on one program at a time. What fails is
- * compiled when it is built. Does nothing without a cache. */
+/* Compiles the programs that are not in the cache yet, if there are several, in other processes: in
+ * one process a driver's compiler may work on one program at a time. What fails is compiled when it
+ * is built. Does nothing without a cache. */
 void ocl_programs_compile(const struct ocl_device *device, const char *name,
                           const char *const *options, unsigned count);
 
-/* The size of a key of a cache entry: a digest in hexadecimal and a NUL. */
+/* The size of a cache entry's key: a digest in hexadecimal and a NUL. */
 #define OCL_KEY 65
 
 /* Sets the process's observer: compiling(name) is called, on the building thread, before a program

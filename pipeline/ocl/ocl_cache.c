@@ -86,8 +86,8 @@ static bool follow_link(char whole[PATH_BYTES], size_t end, unsigned *links)
 }
 
 /* Whether the directory, its parents and links on the way belong to this user or root and are
- * writable by nobody else (except root's sticky ones). Missing ones are ours to make. false:
- * *culprit cannot be trusted. */
+ * writable by nobody else (except root's sticky ones). Missing ones will be made by this process.
+ * false: *culprit cannot be trusted. */
 static bool is_private(char culprit[PATH_BYTES], const char *path)
 {
     struct stat st;
@@ -213,7 +213,8 @@ void ocl_cache_for_drivers(void)
                  code == ENOEXEC ? "mounted noexec" : strerror(code), process_limits());
     else if (output_directory_open(&driver, path, names, &err) != STATUS_OK)
         snprintf(trouble, sizeof trouble, "%.500s", err.sentence);
-    /* Without a directory PoCL is to report no platform, and not to abort in the middle of a build. */
+    /* Without a directory, PoCL should report no platform rather than abort in the middle of a
+     * build. */
     setenv("POCL_CACHE_DIR", driver ? output_directory_temporary(driver) : "/dev/null/none", 1);
     if (driver) {
         driver_process = getpid();
@@ -346,7 +347,7 @@ enum status ocl_cache_save(const char *folder, const char *name, const void *dat
     if (!entry_path(path, sizeof path, folder, name))
         return error_set(err, STATUS_FAILED,
                          "there is no cache: CLPIPE_NO_CACHE is set, or no directory for it was "
-                         "found; set CLPIPE_CACHE_DIR to a writable one");
+                         "found; set CLPIPE_CACHE_DIR to a writable directory");
     gethostname(host, sizeof host - 1);
     snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
     make_parents(temporary);
@@ -393,7 +394,7 @@ static void replace_all(char *text, char from, char to)
         *text = to;
 }
 
-/* Writes the kernels of a program that earlier processes have kept to its directory, once. */
+/* Writes the kernels of a program that earlier processes have saved to its directory, once. */
 static void fetch_program(const char *program)
 {
     char path[2 * PATH_BYTES], prefix[PATH_BYTES], *data;
@@ -442,7 +443,7 @@ static FTS *open_driver_tree(void)
 void ocl_cache_fetch_kernels(void)
 {
     static pthread_mutex_t lock =
-        PTHREAD_MUTEX_INITIALIZER; /* no kernel is launched half written */
+        PTHREAD_MUTEX_INITIALIZER; /* no half-written kernel is launched */
     pthread_mutex_lock(&lock);
     FTS *tree = driver ? open_driver_tree() : NULL;
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {

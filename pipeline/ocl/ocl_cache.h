@@ -16,8 +16,8 @@ void ocl_cache_for_drivers(void);
  * platforms. */
 void ocl_cache_trouble(char *text, size_t size);
 
-/* Gives PoCL the kernels per work-group size that earlier processes have kept of the programs built
- * so far. Call after each build, before the program's first launch. Any thread. */
+/* Gives PoCL the kernels per work-group size that earlier processes have saved for the programs
+ * built so far. Call after each build, before the program's first launch. Any thread. */
 void ocl_cache_fetch_kernels(void);
 
 /* Saves the kernels that PoCL compiled per work-group size, for later processes. Call after the
@@ -26,11 +26,11 @@ void ocl_cache_keep_kernels(void);
 
 /* Entries of clpipe's cache: named byte strings in one of its folders ("programs"). They are
  * written under a temporary name of the process and renamed, and begin with a digest, so any number
- * of processes, also on several hosts that share a home directory, see complete entries or none. */
+ * of processes, even on several hosts that share a home directory, see complete entries or none. */
 enum ocl_cache_state { OCL_CACHE_ABSENT, OCL_CACHE_FOUND, OCL_CACHE_DAMAGED };
 
 /* If found, *data is the entry (malloc) followed by a NUL, else NULL. Damaged: wrong digest, or
- * others can write to it; absent also: unreadable, or no cache. */
+ * others can write to it. Absent includes unreadable, and no cache. */
 enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder,
                                     const char *name);
 /* Is there a cache, without that entry? */

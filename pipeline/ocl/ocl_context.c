@@ -370,8 +370,8 @@ static void trace_event(struct ocl_queue *queue, const char *tag, cl_event event
     }
 }
 
-/* The end of every enqueue: names the error, traces the event and passes it on. `own` is an event
- * that this file requested. */
+/* Ends every enqueue: names the error, traces the event and passes it on. `own` is an event that
+ * this file requested. */
 static enum status enqueued(struct ocl_queue *queue, const char *tag, const char *call, cl_int code,
                             cl_event own, cl_event *event, struct error *err)
 {

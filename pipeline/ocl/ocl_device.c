@@ -163,7 +163,7 @@ static void describe(struct ocl_device *device)
     else if (device->max_allocation < (16u << 20))
         why = "it cannot allocate 16 MiB";
     else if (device->max_work_group == 0 || device->max_work_item[0] == 0)
-        why = "the driver does not say how large its work-groups may be";
+        why = "the driver does not say how large work-groups may be";
     device->usable = !why;
     snprintf(device->reason, sizeof device->reason, "%s", why ? why : "");
 }

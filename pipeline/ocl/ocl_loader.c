@@ -98,7 +98,8 @@ static void remove_folder(const char *folder)
  * missing. */
 static void add_drivers(char *folder, size_t size)
 {
-    /* intel-opencl-rt of PyPI lies in the lib of the environment, or of --target, that this is in. */
+    /* PyPI's intel-opencl-rt is in the lib directory of the environment, or of --target, in which
+     * this program is. */
     static const char *const libraries[][2] = {{"nvidia", "libnvidia-opencl.so.1"},
                                                {"intelocl", "../../../../libintelocl.so"},
                                                {"intelocl", "../../lib/libintelocl.so"}};

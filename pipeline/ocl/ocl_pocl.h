@@ -7,8 +7,9 @@
  * released more often than acquired: an assertion fails, and the process aborts. All devices share
  * these kernels.
  *
- * Here any operation that may create one runs alone, after all queues have finished: a launch that
- * no earlier one of the same kernel and local size covers (there are few), and saving a binary.
+ * Here any operation that may create one runs alone, after all queues have finished: a launch
+ * larger than all earlier ones of the same kernel and local size (there are few), and saving a
+ * binary.
  */
 #ifndef CLPIPE_OCL_OCL_POCL_H
 #define CLPIPE_OCL_OCL_POCL_H

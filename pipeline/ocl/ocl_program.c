@@ -1,8 +1,8 @@
 /* ocl_program.c: from an embedded kernel to a built program, through a cache on disk.
  *
  * A cache entry is the device binary of one (source, options, device, driver, platform version,
- * clpipe version), named by the SHA-256 of all that. A problem with the cache costs only a build. A
- * second entry of the same name records that the program was proven correct.
+ * clpipe version), named by the SHA-256 of all of these. A problem with the cache costs only a
+ * build. A second entry of the same name records that the program was proven correct.
  */
 #include "ocl/embedded.h"
 #include "ocl/ocl.h"
@@ -232,7 +232,7 @@ void ocl_program_observe(void (*compiling)(const char *name))
     observer = compiling;
 }
 
-/* Programs that are being compiled, since when, and the time before. */
+/* Number of programs being compiled, since when, and the earlier time spent compiling. */
 static pthread_mutex_t compiling_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned compiling;
 static int64_t compiling_since, compiled;
@@ -263,7 +263,7 @@ int64_t ocl_program_compiled(void)
     return spent;
 }
 
-/* Without the compiler's warnings, whose number PoCL prints; tools/check has them. */
+/* Warnings are off, since PoCL prints their number; tools/check turns them on. */
 static cl_int build_quietly(cl_program program, const struct ocl_device *device,
                             const char *options)
 {

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Address space that the first process needs besides drivers and their compiler. */
+/* Address space that the first process needs, apart from drivers and their compiler. */
 #define REST_BYTES (256u << 20)
 #define PROCESSES  6u /* that compile at the same time; each needs device memory for its context */
 

@@ -23,7 +23,7 @@ enum status ocl_watch_add(struct ocl_watch *watch, cl_event event,
                           void (*done)(cl_int status, void *context), void *context,
                           struct error *err);
 
-/* The event's status; also below zero if the query fails. */
+/* The event's status; below zero, too, if the query fails. */
 cl_int ocl_watch_state(cl_event event);
 
 #endif

@@ -10,7 +10,7 @@
  * of KMEANS_BLOCK_ROWS rows, in row order, and ranges begin at whole blocks. The running sum passes
  * from rank to rank (comm_receive, comm_send) and so has the bits that one rank would compute.
  *
- * If one rank fails, the call fails on all ranks, and *err is that rank's error. Each rank's calls
+ * If one rank fails, the call fails on all ranks, and *err has that rank's error. Each rank's calls
  * come from one thread. */
 #ifndef CLPIPE_RANKS_COMM_H
 #define CLPIPE_RANKS_COMM_H
@@ -58,7 +58,7 @@ enum status comm_gather(struct comm *comm, void *all, const size_t *ends, struct
 enum status comm_gather_each(struct comm *comm, void *all, size_t bytes, struct error *err);
 
 /* The same to rank 0 only: its `all` gets each rank's `own`; other ranks' `all` is ignored. Copies
- * nothing if `own` already is its place in `all`. */
+ * nothing if `own` is already its place in `all`. */
 enum status comm_collect(struct comm *comm, void *all, const void *own, const size_t *ends,
                          struct error *err);
 

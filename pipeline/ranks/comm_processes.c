@@ -2,11 +2,11 @@
  *
  * Each call begins with a gate, where all ranks meet and learn whether one of them has failed. What
  * follows the gate cannot fail on some ranks only, so no rank waits there for another that does not
- * come. A rank that fails goes to the next gate and reports why. Another rank may instead be
- * waiting for a message from it: it sends one that says there will be none.
+ * come. A rank that fails goes to the next gate and says why. Another rank may instead be waiting
+ * for a message from it: it sends one that says so.
  *
- * MPI's own waiting busies a whole core. Ranks wait for each other in gates, which poll, yield and
- * sleep; what follows takes no longer than its data.
+ * MPI's own waiting keeps a whole core busy. Ranks wait for each other in gates, which poll, yield
+ * and sleep; what follows takes no longer than its data.
  *
  * When ranks work independently for hours (an ingest), the busy ones take part in gates that let no
  * rank through: comm_processes_watch begins one, checks later whether all have joined, and begins
@@ -58,8 +58,8 @@ static struct process *process_of(struct comm *comm)
     return (struct process *)comm;
 }
 
-/* Ends all exchange: this rank cannot do what the others wait for, or MPI has failed, which leaves
- * its state undefined. */
+/* Ends all exchange: this rank cannot do what the others are waiting for, or MPI has failed, which
+ * leaves its state undefined. */
 static enum status lose(struct process *process, const struct error *err)
 {
     process->error = *err;
@@ -73,7 +73,7 @@ static enum status check(struct process *process, int code, struct error *err)
     if (code == 0)
         return STATUS_OK;
     process->mpi->explain(why, sizeof why, code);
-    error_set(err, STATUS_FAILED, "the ranks cannot reach each other any more: %s", why);
+    error_set(err, STATUS_FAILED, "the ranks can no longer reach each other: %s", why);
     return lose(process, err);
 }
 
@@ -390,7 +390,7 @@ static enum status receive_previous(struct comm *comm, void *data, size_t bytes,
     if (message.tag == TAG_DATA)
         return STATUS_OK;
     process->told = true;
-    return error_set(err, STATUS_FAILED, "the rank before this one has failed");
+    return error_set(err, STATUS_FAILED, "the previous rank has failed");
 }
 
 enum status comm_processes_give(struct comm *comm, uint32_t to, const void *data, size_t bytes,

@@ -37,7 +37,8 @@ enum status comm_processes_meet(struct comm *comm, struct error *err);
 /* For ranks that work independently until their next exchange: call it from time to time; it does
  * not wait. An error is that of a failed rank and ends all calls. */
 enum status comm_processes_watch(struct comm *comm, struct error *err);
-/* From now on a stop of one rank, noticed while watching or waiting, stops all, for its cause. */
+/* From now on a stop of one rank, noticed while watching or waiting, stops all ranks, with its
+ * cause. */
 void comm_processes_share_stop(struct comm *comm, struct stop *stop);
 
 /* Bytes from rank 0 to another rank, at most 1 GiB per call; 0 bytes: the end. Everything given,

@@ -57,7 +57,8 @@ static void explain(char *text, size_t size, int code)
     snprintf(text, size, "%s", whole);
 }
 
-/* Lets the first rank report the error: when a rank exits, the launcher kills the others. */
+/* Gives the first rank time to report the error: when a rank exits, the launcher kills the
+ * others. */
 static void end_together(void)
 {
     MPI_Barrier(world.comm);

@@ -33,7 +33,7 @@ struct mpi_place {
 
 struct mpi_table {
     unsigned version;
-    /* The library's name and version, maybe several lines. May be called before `open`. */
+    /* The library's name and version, possibly several lines. May be called before `open`. */
     const char *(*library)(void);
     void (*explain)(char *text, size_t size, int code);
     /* ready: 0 if the caller lacks memory. Fails on all processes if any lacks threads or

@@ -22,10 +22,10 @@
 
 static const char *const modules[] = {"openmpi", "mpich"};
 
-/* What launchers put into the environment of the processes they start. mpirun and mpiexec may have
- * started their daemons by srun, and a shell may be a step of one task: the first that announces
- * several processes counts. Variables with a job's number of tasks are not used: a batch script has
- * them, too. */
+/* What launchers put into the environment of the processes that they start. mpirun and mpiexec may
+ * have started their daemons through srun, and a shell may be a step of one task, so the first
+ * launcher that announces several processes counts. Variables with a job's number of tasks are not
+ * used: a batch script has them, too. */
 static const struct launcher {
     const char *name, *module;
     const char *rank, *size;
@@ -136,7 +136,7 @@ static const struct mpi_table *load_module(const char *name, int scope, char *wh
     const struct mpi_table *table = dlsym(module, MPI_TABLE_SYMBOL);
     if (table && table->version == MPI_TABLE_VERSION)
         return table;
-    snprintf(why, size, "the module is of another version of clpipe");
+    snprintf(why, size, "the module belongs to a different version of clpipe");
     return NULL;
 }
 
@@ -187,7 +187,7 @@ static enum status share_cpus(struct processes *processes, struct error *err)
     /* A cgroup quota applies to all of them together. */
     share *= (double)cpus_available() / CPU_COUNT(own);
     processes->cpus = share > 1 ? (unsigned)share : 1;
-    int64_t crowded = share < 1; /* for any process: all wait in the same way */
+    int64_t crowded = share < 1; /* on any process's host: all wait in the same way */
     status = comm_sum(processes->comm, &crowded, &crowded, 1, err);
     processes->mpi->set_crowded(crowded > 0);
 out:
@@ -246,7 +246,7 @@ static enum status open_module(struct processes *processes, const struct launche
     if (place->size != started) {
         error_set(err, STATUS_FAILED,
                   "%s has started %u processes, but the MPI of the module mpi-%s.so finds %u: "
-                  "start them by the mpirun of that MPI",
+                  "start them with that MPI's mpirun",
                   launcher->name, started, name, place->size);
         error_remedy(err, REMEDY_ALONE);
         processes->mpi->close();
@@ -261,11 +261,10 @@ static void give_up(union sigval value)
 {
     const struct launcher *launcher = value.sival_ptr;
     struct error error = ERROR_INIT;
-    error_set(
-        &error, STATUS_FAILED,
-        "waited %d s in vain for the other processes: all %u that %s has started must run this "
-        "command; with --mpi off each works by itself",
-        JOINING_TIME, number_of(launcher->size), launcher->name);
+    error_set(&error, STATUS_FAILED,
+              "waited %d s in vain for the other processes: all %u that %s has started must run "
+              "this command; with --mpi off each works on its own",
+              JOINING_TIME, number_of(launcher->size), launcher->name);
     log_error(&error);
     _exit(STATUS_FAILED);
 }
@@ -287,8 +286,8 @@ enum status processes_open(struct processes **out, const char *choice, const cha
     }
     if (launcher && find_parent(launcher, true) > 0) {
         error_set(err, STATUS_FAILED,
-                  "the program that has started this one is itself rank %u of MPI, which cannot be "
-                  "taken over",
+                  "the program that has started this one is itself MPI rank %u, whose place cannot "
+                  "be taken",
                   number_of(launcher->rank));
         return error_remedy(err, REMEDY_ALONE);
     }

@@ -11,8 +11,8 @@ struct processes;
 
 /* Joins the other processes. choice: "auto": if a launcher has started this one, with the module
  * for it; "openmpi", "mpich": with that module; "off": never. *out is NULL if this process works
- * alone, as it does without a launcher. `same` is text that must be equal on all processes; NULL
- * means out of memory and ends all of them. Call it once, before other threads start but after
+ * alone, as it does if there is no launcher. `same` is text that must be equal on all processes;
+ * NULL means out of memory and ends all of them. Call it once, before other threads start but after
  * blocking the signals that they must not receive. STATUS_FAILED: no such module, a module for
  * another launcher, started by an MPI program, or the texts differ; if *out is set, finish and
  * close it. If others do not join within a minute, the process prints an error and exits with
@@ -24,7 +24,7 @@ enum status processes_open(struct processes **out, const char *choice, const cha
  * that failed. Ends the process if another was lost. Accepts NULL. */
 enum status processes_finish(struct processes *processes, enum status status, struct error *err);
 
-/* Leaves the group. Call it after the outcome was reported: when a process exits with an error, a
+/* Leaves the group. Call it once the outcome is reported: when a process exits with an error, a
  * launcher may kill the others. Accepts NULL and a pointer to NULL. */
 void processes_close(struct processes **processes);
 
@@ -40,7 +40,7 @@ enum status processes_agree(struct processes *processes, const char *text, const
                             struct error *err);
 
 /* The rank among the processes on this host, and the number of CPUs for this process: those it may
- * use, divided by the ranks that may use them as well. Alone: 0 and 0. */
+ * use, divided by the ranks that may also use them. Alone: 0 and 0. */
 uint32_t processes_local_rank(const struct processes *processes);
 unsigned processes_cpus(const struct processes *processes);
 
@@ -50,7 +50,7 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
 /* Accepts NULL and a pointer to NULL. */
 void processes_leave_part(struct comm **part, struct processes *processes);
 
-/* Waits a moment after an error was printed: a launcher kills all processes when the first exits
+/* Waits a moment after an error is printed: a launcher kills all processes when the first exits
  * with an error, and MPICH's mpiexec may do so before it has read the output. */
 void processes_let_read(void);
 

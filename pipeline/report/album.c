@@ -161,7 +161,7 @@ static enum status add_name(uint64_t *at, struct album *album, const char *name,
     return STATUS_OK;
 }
 
-/* The folder of a shown path: what precedes its last slash, or its source. */
+/* The folder of a shown path: the part before its last slash, or its source. */
 static enum status find_folder(uint32_t *number, struct album *album,
                                struct folder_numbers *numbers, const char *shown, unsigned source,
                                const char *source_name, struct error *err)

@@ -31,7 +31,7 @@ struct picture_folder {
 struct picture_group {
     int32_t label;                  /* of the cluster or folder; -1: pictures without a label */
     uint64_t first, size, outliers; /* the last `outliers` are far outside (Tukey's upper fence) */
-    uint32_t folders;               /* number of different ones */
+    uint32_t folders;               /* number of distinct ones */
     struct {
         uint32_t folder;
         uint64_t count;

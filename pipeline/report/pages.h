@@ -1,5 +1,5 @@
-/* pages.h: a report: static pages that show the pictures of a result, opened by a browser from
- * disk.
+/* pages.h: a report: static pages that show the pictures of a result, for a browser that opens them
+ * from disk.
  *
  *   result_open ─> album_read ─> thumbs_open, thumbs_sheets ─> neighbours, map ─> duplicates
  *                  order, groups     sheets/NNNNN.jpg              data/similar-N.js   data/...

@@ -21,7 +21,7 @@ struct pages_counts {
     uint64_t images, failed, groups, bytes; /* groups: clusters, or folders; bytes: of all files */
     uint64_t without_thumbnail;
     char clustering[64]; /* its name, or "" */
-    bool kept;           /* it was current: only `images` and `clustering` are set */
+    bool kept;           /* the report was current: only `images` and `clustering` are set */
 };
 
 #endif

@@ -79,8 +79,8 @@ static bool looks_the_same(const struct picture *a, const struct picture *b)
            a->height == b->height;
 }
 
-/* Picks a group's pictures for the first page, by number: its first ones without copies, unless
- * fewer than three are left. */
+/* Chooses a group's pictures for the first page, by number: the first ones without copies, unless
+ * fewer than three remain. */
 static uint64_t strip_of(uint64_t picked[PAGES_STRIP], const struct album *album,
                          const struct picture_group *group)
 {
@@ -116,7 +116,7 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
 
-/* The first page has separate sheets; otherwise it would load one for each cluster. */
+/* The first page has sheets of its own; otherwise it would load one for each cluster. */
 enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;

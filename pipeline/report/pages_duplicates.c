@@ -61,18 +61,18 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     }
     if (status != STATUS_OK) {
         snprintf(pages->duplicates_note, sizeof pages->duplicates_note,
-                 "Duplicates: they could not be searched for.");
+                 "Duplicates: the search for them failed.");
         log_message(LOG_NOTICE, "notice: the report has no duplicates: %s", why.sentence);
         return STATUS_OK;
     }
     if (!near) {
         snprintf(pages->duplicates_note, sizeof pages->duplicates_note,
-                 "Near copies: comparing %llu pictures with each other takes long; use clpipe "
+                 "Near copies: comparing %llu pictures with each other takes too long; use clpipe "
                  "duplicates.",
                  (unsigned long long)pages->album.count);
         log_message(LOG_NOTICE,
                     "notice: the report has no near copies: comparing %llu pictures with each "
-                    "other takes long; use clpipe duplicates",
+                    "other takes too long; use clpipe duplicates",
                     (unsigned long long)pages->album.count);
     }
     pages->has_duplicates = true;

@@ -27,8 +27,8 @@ struct palette_cells {
 void palette_add(struct palette_cells *cells, double r, double g, double b, double weight);
 
 /* k-means over the cells, starting from the heaviest and then those farthest from the previous
- * ones, by weight; leaves out colours with less than 2 % of the weight. Without weight: no
- * colours. */
+ * ones, by weight; leaves out colours with less than 2 % of the weight. Without any weight there
+ * are no colours. */
 void palette_find(struct palette *out, const struct palette_cells *cells);
 
 /* Adds the colours of a centroid, the mean histogram of its rows. False if the feature is not a

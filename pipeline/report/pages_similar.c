@@ -21,7 +21,7 @@
 /* Maximum work, in products of values over all pairs of rows, without a GPU (an OpenCL CPU device
  * does not count): some minutes on two cores, 150,000 rows of 512 values. */
 #define MOST_PRODUCTS 6e12
-/* With fewer, opening a device does not pay. */
+/* With fewer, opening a device is not worthwhile. */
 #define DEVICE_PRODUCTS 2e10
 /* Range of the integer positions along the map's wider axis. */
 #define MAP_AXIS 65535
@@ -204,7 +204,7 @@ static enum status make_map(const struct similar *similar, struct error *err)
     return status;
 }
 
-/* Leaves out what cannot be compared; the page gives the reason unless it names a file. */
+/* Leaves out what cannot be compared; the page states the reason, unless that names a file. */
 static void leave_out(struct pages *pages, const struct error *why)
 {
     snprintf(pages->similar_note, sizeof pages->similar_note,

@@ -40,8 +40,8 @@ static enum status learn_scales(struct axes *axes, struct error *err)
     return axes->scale ? STATUS_OK : error_memory(err, sizeof *axes->scale, "dimension scales");
 }
 
-/* Whether a type is that of a DIMENSION_LIST in memory. H5Tequal ignores the kind of a list, which is the byte
- * after its version and class: 0 for a sequence. */
+/* Whether a type is that of a DIMENSION_LIST in memory. H5Tequal ignores the kind of a list: the
+ * byte after its version and class, 0 for a sequence. */
 static bool is_list_type(hid_t type, hid_t memory)
 {
     uint8_t code[256];
@@ -65,7 +65,7 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
         H5Aread(attribute, memory, list) < 0)
         return h5_damaged(err, h5_path(axes->file), "a DIMENSION_LIST cannot be read");
     enum status status = learn_scales(axes, err);
-    /* Further ones belong to other programs. */
+    /* Any more belong to other programs. */
     for (size_t i = 1; i < list[axis].len && !status; i++) {
         H5_SCOPED hid_t scale =
             H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, (const hobj_ref_t *)list[axis].p + i);

@@ -7,15 +7,15 @@
 
 #include "result/schema.h"
 
-/* Writes the group ("images/json") for `rows` images with `bytes` bytes in total, whose blobs `row` returns
- * twice; a row without one has 0 bytes. `axis` is the scale of its data. */
+/* Writes the group ("images/json") for `rows` images with `bytes` bytes in total; `row` returns
+ * each blob twice; a row without one has 0 bytes. `axis` is the scale of its data. */
 enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
                         uint64_t bytes, h5_row *row, void *context, struct error *err);
 
 /* Opens the blobs of a file with `rows` images. */
 struct blob_reader;
-/* *out is NULL if the file has no such group. A blob of more than `most` bytes is damage. `group`
- * and `path`, which is for messages, must outlive the reader. */
+/* *out is NULL if the file has no such group. A blob of more than `most` bytes counts as damage.
+ * `group`, and `path` for messages, must outlive the reader. */
 enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
                              uint64_t most, struct error *err);
 void blob_reader_close(struct blob_reader **reader);

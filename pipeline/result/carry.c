@@ -22,8 +22,9 @@ static uint64_t rows_in_block(size_t row_bytes)
     return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
 }
 
-/* Finds rows [first, first + *count) of the new file that are consecutive in the old one, or all
- * missing there; *count is at most `most` and `left`. Returns the old row of the first, or -1. */
+/* Finds rows [first, first + *count) of the new file that are consecutive in the existing one, or
+ * all missing there; *count is at most `most` and `left`. Returns the old row of the first, or
+ * -1. */
 static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most, uint64_t *count)
 {
     const int64_t start = map->earlier[first];
@@ -469,14 +470,14 @@ void carry_tell(const struct carry *c)
         log_message(LOG_NOTICE,
                     "notice: clusters %s are continued: %s labelled by the stored centroids%s; "
                     "clpipe cluster fits them to all images",
-                    c->names, images, gone > 0 ? ", rows that are gone left out" : "");
+                    c->names, images, gone > 0 ? "; rows that are gone are left out" : "");
     else if (c->continued > 0 && gone > 0)
         log_message(LOG_NOTICE, "notice: clusters %s are continued without rows that are gone",
                     c->names);
     if (c->unlabelled > 0)
         log_message(LOG_NOTICE,
-                    "notice: clusters %s are of features that have no values for new images: these "
-                    "have the label -1",
+                    "notice: clusters %s are of features that have no values for new images, which "
+                    "get the label -1",
                     c->unlabelled_names);
     if (c->imported > 0)
         log_message(LOG_NOTICE, "notice: %u imported feature%s NaN for %s: import %s again",

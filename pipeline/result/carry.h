@@ -16,7 +16,7 @@ struct carry {
     struct stop *stop;
     const bool *leave_out; /* by number: clusterings of `from` to leave out; NULL: none */
     /* Of the new file. Objects made from a feature whose specification has changed (a new codebook)
-     * are left out, with a notice. May be NULL. */
+     * are left out with a notice. May be NULL. */
     const struct feature_set *features;
     const char *remade; /* a clustering left out of notices, or NULL */
     /* Results: */

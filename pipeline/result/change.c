@@ -66,7 +66,7 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
         return STATUS_OK;
     if (h5_create_group(&runs, file, "runs", err))
         return STATUS_FAILED;
-    /* Otherwise the old note would be copied. */
+    /* Otherwise the old record would be copied. */
     enum status status = h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", err);
     if (!status)
         status = copies_make(&copies, "/runs", err);

@@ -12,8 +12,8 @@
 
 struct change {
     const char *output;
-    struct result *base;    /* may be the existing output; NULL: the new file begins with the root
-                             * alone */
+    struct result *base;    /* may be the existing output; NULL: the new file begins with only
+                             * the root */
     const char *parameters; /* of the root, if base is NULL */
     const char *replaces;   /* the absolute name of an object that is left out, or NULL */
     /* Whether to leave out another object with everything below it; NULL: no. */
@@ -23,7 +23,8 @@ struct change {
     void *context;
     /* Renames a clustering and its own scales; NULL: none. */
     const char *renamed_from, *renamed_to;
-    /* Notes which clustering `run` made under its usual name (NULL: none), instead of the old note. */
+    /* Records which clustering `run` made under its usual name (NULL: none), in place of the old
+     * record. */
     bool notes_run;
     const char *run_clusters;
 };

@@ -241,7 +241,7 @@ out:
 struct checking {
     struct verify *verify;
     struct entries stored;
-    const char *below; /* NULL: all but clusterings and neighbours */
+    const char *below; /* NULL: everything except clusterings and neighbours */
 };
 
 static bool is_asked_for(const struct checking *checking, const char *name)
@@ -277,7 +277,7 @@ static bool same_digest(const struct pieces *a, const struct pieces *b, uint64_t
     return memcmp(a->digest[i], b->digest[i], PIECE_DIGEST) == 0;
 }
 
-/* unreadable: of what is found, some could not be read. */
+/* unreadable: some of the rows found could not be read. */
 static enum status report(struct checking *checking, const char *name, const struct pieces *found,
                           const struct pieces *stored, bool unreadable, struct error *err)
 {

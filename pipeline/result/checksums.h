@@ -9,7 +9,7 @@
 #include "result/pieces.h"
 #include "result/verify_report.h"
 
-/* The digests of a dataset's pieces that are known from writing it; `name` is absolute. */
+/* The digests of a dataset's pieces, computed while it was written; `name` is absolute. */
 struct checksums_known {
     const char *name;
     const struct row_tree *tree;
@@ -29,8 +29,8 @@ struct checksums_kept {
 enum status checksums_write(hid_t file, const struct checksums_kept *kept,
                             const struct checksums_known *known, unsigned count, struct error *err);
 
-/* Digests the datasets at and below `name` (absolute, "/" for all but clusterings and neighbours)
- * and reports the objects and rows that have changed since they were written. */
+/* Digests the datasets at and below `name` (absolute; "/": everything except clusterings and
+ * neighbours) and reports the objects and rows that have changed since they were written. */
 enum status checksums_verify(struct verify *verify, const char *name, struct error *err);
 
 #endif

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP      "classes"
-#define MARK       "model_digest"
-#define MOST_BYTES ((uint64_t)1 << 30)
-#define USUAL_SCORE                                                                                \
-    36 /* length of a row times that of a class's weights, as is usual in networks */
-#define LANES 8
+#define GROUP       "classes"
+#define MARK        "model_digest"
+#define MOST_BYTES  ((uint64_t)1 << 30)
+#define USUAL_SCORE 36 /* length of a row times that of a class's weights, as usual in networks */
+#define LANES       8
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
@@ -261,7 +260,7 @@ enum status class_groups_verify(struct verify *verify, struct error *err)
             verify_broken(verify, "/" GROUP "/%s: %s", feature->name, why.sentence);
         else if (status == STATUS_OK && model &&
                  strncmp(model + strlen(",model="), layer.digest, strlen(layer.digest)) != 0)
-            verify_broken(verify, "/" GROUP "/%s is of a different model than the feature",
+            verify_broken(verify, "/" GROUP "/%s belongs to a different model than the feature",
                           feature->name);
         class_layer_clear(&layer);
     }

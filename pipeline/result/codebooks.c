@@ -112,10 +112,10 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
     if (fitting == 1)
         return feature_bind_codebook(feature, &found->codebook, err);
     if (fitting > 1)
-        return error_set(err, STATUS_USAGE,
-                         "several codebooks of %s fit feature %s: name it like the one that is "
-                         "meant (%s)",
-                         where, feature->name, names);
+        return error_set(
+            err, STATUS_USAGE,
+            "several codebooks of %s fit feature %s: give it the name of the right one (%s)", where,
+            feature->name, names);
     if (codebooks->count == 1)
         return error_set(err, STATUS_USAGE, "%s: %s", where, why.sentence);
     if (codebooks->count == 0)
@@ -334,7 +334,7 @@ enum status codebooks_write_log(const struct feature_set *features, const char *
                                 struct error *err)
 {
     char *name = learned_name(directory, err);
-    /* Without a log, such a file is from another run. */
+    /* Without a log, such a file belongs to another run. */
     if (name)
         unlink(name);
     enum status status = name ? codebooks_write_file(name, features, "{}", err) : STATUS_FAILED;

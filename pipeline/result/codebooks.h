@@ -44,7 +44,7 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
 enum status codebooks_write_file(const char *output, const struct feature_set *features,
                                  const char *parameters, struct error *err);
 
-/* Writes /codebooks: those of the features that have one; no group if none has. */
+/* Writes /codebooks, with those of the features that have one; if none has, there is no group. */
 enum status codebook_groups_write(hid_t file, const struct feature_set *features,
                                   struct error *err);
 /* Verifies that each codebook is usable and matches its digest, and that no feature's codebook is
@@ -52,8 +52,8 @@ enum status codebook_groups_write(hid_t file, const struct feature_set *features
 struct verify;
 enum status codebook_groups_verify(struct verify *verify, struct error *err);
 
-/* Write and read a separate file beside a log, in a work directory; it is complete or missing even if the process
- * is killed. Without that file, reading returns no codebooks. */
+/* Write and read a separate file beside a log, in a work directory; it is either complete or
+ * missing, even if the process is killed. Without that file, reading returns no codebooks. */
 enum status codebooks_write_log(const struct feature_set *features, const char *directory,
                                 struct error *err);
 enum status codebooks_read_log(struct codebooks *out, const char *directory, struct error *err);

@@ -65,7 +65,7 @@ static int descriptor_of(hid_t object)
     return found ? *descriptor : -1;
 }
 
-/* Inside the kernel if possible, else through memory. */
+/* Copies within the kernel if possible, else through memory. */
 static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_at, int from,
                               uint64_t from_at, uint64_t size, struct error *err)
 {

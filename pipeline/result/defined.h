@@ -1,7 +1,7 @@
 /* defined.h: the names that the format defines: docs/file-format.md as a table, and a walk through a
  * file that separates its own objects and attributes from those of other programs.
  *
- * A dimension scale at the root belongs to the datasets whose axes it describes and counts as
+ * A dimension scale at the root belongs to the datasets whose axes it describes, and counts as
  * neither. */
 #ifndef CLPIPE_RESULT_DEFINED_H
 #define CLPIPE_RESULT_DEFINED_H
@@ -20,8 +20,8 @@ struct defined {
     const char *datasets;   /* the same for members of a group that have no attributes */
 };
 
-/* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. All datasets
- * without attributes share one. */
+/* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. All
+ * datasets without attributes share one entry. */
 const struct defined *defined_find(const char *name);
 /* Whether an object is, or is in, a group; both names are absolute. */
 bool defined_below(const char *name, const char *group);

@@ -1,7 +1,7 @@
 /* duplicates.c: counts images that are exact copies of others, by the digests of their bytes.
  *
- * Digests are sorted in memory. If they do not fit, several passes sort a part of them each, by
- * their leading bits, which are practically random. */
+ * Digests are sorted in memory. If they do not fit, several passes each sort a part of them, chosen
+ * by their leading bits, which are practically random. */
 #include "result/result_internal.h"
 #include <stdlib.h>
 #include <string.h>

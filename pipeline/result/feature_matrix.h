@@ -10,10 +10,10 @@
 struct feature_join {
     const struct result_feature *feature[JOINED_MOST];
     struct join join;
-    bool joined; /* false: one feature, as it is */
+    bool joined; /* false: a single feature, unchanged */
 };
 
-/* Finds the features of a name; *about describes their rows. Errors as of feature_matrix_open. */
+/* Finds the features of a name; *about describes their rows. Errors as for feature_matrix_open. */
 enum status feature_matrix_find(struct feature_join *of, struct result_feature *about,
                                 const struct result *result, const char *name, struct error *err);
 

@@ -106,8 +106,8 @@ static enum status compare_sizes(struct flags *out, struct result *result, doubl
     return STATUS_OK;
 }
 
-/* Distances to the nearest neighbour: those above the third quartile by three times the difference of both
- * are outliers. */
+/* Distances to the nearest neighbour: those that exceed the third quartile by more than three times
+ * the difference between the quartiles are outliers. */
 static enum status compare_neighbours(struct flags *out, struct graph *graph, double *nearest,
                                       double *sorted, struct error *err)
 {
@@ -228,11 +228,12 @@ enum status flags_check(const struct flags *flags, uint32_t wanted, const struct
         return STATUS_OK;
     path_for_message(shown, sizeof shown, result->path);
     if (unknown == 1u << FLAG_OUTLIER)
-        return error_set(
-            err, STATUS_USAGE,
-            "%s has no neighbours to find outliers by: clpipe similar --all stores them", shown);
+        return error_set(err, STATUS_USAGE,
+                         "%s has no stored neighbours, by which outliers are found: clpipe similar "
+                         "--all stores them",
+                         shown);
     return error_set(err, STATUS_USAGE,
-                     "%s has no values that show which images are %s: clpipe ingest SOURCE... -o "
+                     "%s has no values that tell which images are %s: clpipe ingest SOURCE... -o "
                      "FILE --add --quality adds them",
                      shown, flags_text(names, unknown, ','));
 }

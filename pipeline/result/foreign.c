@@ -113,7 +113,7 @@ static void visit_object(const struct copy *copy, const char *name,
 }
 
 /* Reads elements of variable length first: if it cannot read them, H5Ocopy crashes. Here, failures
- * are noted, and later reads come from a cache. */
+ * are recorded, and later reads come from a cache. */
 static void read_texts(const struct copy *copy, const char *name)
 {
     H5_SCOPED hid_t dataset = H5Dopen2(copy->from, name, H5P_DEFAULT), type = H5Dget_type(dataset),
@@ -186,7 +186,7 @@ static const char *uncopied(hid_t dataset)
                                                       : NULL;
 }
 
-/* Notes the first object that cannot be copied. */
+/* Records the first object that cannot be copied. */
 struct uncopied {
     const char *below, *why;
     char name[2 * DEFINED_NAME_MAX];

@@ -8,7 +8,7 @@
 /* References to objects (except those of dimension scales, which are recreated) and virtual datasets cannot be
  * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
 enum status foreign_check(hid_t file, struct error *err);
-/* The same for a path whose file may be missing or not clpipe's. */
+/* The same for a path whose file may be missing or not a clpipe file. */
 enum status foreign_check_file(const char *path, struct error *err);
 /* From now on foreign_copy leaves them out. Call it before other threads use files. */
 void foreign_drop_references(void);
@@ -20,9 +20,10 @@ struct foreign_copied {
     uint64_t lost;
 };
 
-/* Copies all of it at or below `name` from one file to another: objects with everything below them
- * and their attributes, links as links (they are not followed). Dimension scales between them, and between
- * them and clpipe's datasets, are attached to those of the same name and length. Fails as foreign_check. */
+/* Copies all such objects at or below `name` from one file to another: objects with everything
+ * below them and their attributes, links as links (they are not followed). Dimension scales between
+ * them, and between them and clpipe's datasets, are attached to those of the same name and length.
+ * Fails as foreign_check. */
 enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, const char *name,
                          struct error *err);
 

@@ -18,10 +18,9 @@ enum status graph_check(struct result *result, const char *feature, bool replace
     char name[FEATURE_NAME_MAX + 16], shown[256];
     path_for_message(shown, sizeof shown, result->path);
     if (!schema_name_valid(feature))
-        return error_set(err, STATUS_USAGE,
-                         "neighbours are stored of one feature, not of %s, which is joined from "
-                         "several",
-                         feature);
+        return error_set(
+            err, STATUS_USAGE,
+            "neighbours are stored for single features, not for %s, which joins several", feature);
     if (H5Lexists(result->file, GROUP, H5P_DEFAULT) > 0 &&
         H5Lexists(result->file, graph_name(name, feature), H5P_DEFAULT) > 0 && !replace) {
         error_set(err, STATUS_USAGE, "%s already has neighbours of %s", shown, feature);

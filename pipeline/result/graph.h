@@ -23,7 +23,7 @@ struct graph_values {
 enum status graph_check(struct result *result, const char *feature, bool replace,
                         struct error *err);
 
-/* Replaces the file of `result` by a copy with that graph. Call graph_check first. */
+/* Replaces the file of `result` with a copy that has that graph. Call graph_check first. */
 enum status graph_write(struct result *result, const struct graph_values *values,
                         struct error *err);
 
@@ -35,7 +35,7 @@ struct graph {
     char metric[16], content[80];
 };
 
-/* STATUS_END: there is none of that feature; STATUS_FAILED: it is damaged. */
+/* STATUS_END: the feature has none; STATUS_FAILED: it is damaged. */
 enum status graph_open(struct graph *out, struct result *result, const char *feature,
                        struct error *err);
 /* Reads rows [first, first + count). */

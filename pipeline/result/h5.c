@@ -1,4 +1,4 @@
-/* h5.c: HDF5 with our errors and property lists, and with checks of everything read. */
+/* h5.c: HDF5 with clpipe's errors and property lists, and with checks of everything read. */
 #include "result/h5.h"
 #include "base/minmax.h"
 #include "base/path.h"
@@ -389,7 +389,7 @@ enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, u
                           const void *data, struct error *err)
 {
     const enum status status = move_rows(dataset, type, first, count, NULL, data, err);
-    /* Reports failures before the rest is computed. */
+    /* Detects failures before the rest is computed. */
     return status ? status : check_written(dataset, err);
 }
 
@@ -635,7 +635,7 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
         return "keeps its data in another file";
     if (layout == H5D_VIRTUAL)
         return virtual_reader ? virtual_reader->bad_mapping(dataset)
-                              : "is put together from other datasets";
+                              : "is composed of other datasets";
     if (bytes > 0 && layout == H5D_CONTIGUOUS) {
         haddr_t at = H5Dget_offset(dataset);
         if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)

@@ -1,6 +1,6 @@
 /* h5.h: the HDF5 operations that the store needs, each with a one-line error.
  *
- * HDF5 keeps global state: only one thread uses it at a time. Its errors become our sentences
+ * HDF5 keeps global state: only one thread uses it at a time. Its errors become clpipe's sentences
  * (matrix/h5_error.h). Everything that is written can be read by HDF5 1.8, without time stamps. */
 #ifndef CLPIPE_RESULT_H5_H
 #define CLPIPE_RESULT_H5_H
@@ -77,7 +77,7 @@ enum status h5_flush_file(hid_t file, struct error *err);
  * mistake that for absence: call this before using such a result. */
 enum status h5_check_reads(struct error *err);
 
-/* Completes and closes a new file, unless h5_check_reads fails; closes it also on failure. */
+/* Completes and closes a new file, unless h5_check_reads fails; closes it even on failure. */
 enum status h5_finish_file(hid_t *file, struct error *err);
 
 /* Closes a file whose content is no longer needed, without further writes. */
@@ -164,8 +164,8 @@ enum status h5_put_attributes(hid_t object, const struct attribute *attribute, u
 enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
                               unsigned count, struct error *err);
 
-/* A dimension scale without values (netCDF's convention) at the root of the file, unless it is
- * there already. */
+/* Creates a dimension scale without values (netCDF's convention) at the root of the file, unless it
+ * already exists. */
 enum status h5_create_scale(hid_t file, const char *name, uint64_t length, struct error *err);
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
                             struct error *err);
@@ -201,8 +201,8 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
  * file or its parts, which must be large enough. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 
-/* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
- * read as int64. */
+/* A scalar number attribute; false if it is missing or of a different kind. Integers of any width
+ * are read as int64. */
 bool h5_get_integer(hid_t object, const char *name, int64_t *value);
 bool h5_get_real(hid_t object, const char *name, double *value);
 

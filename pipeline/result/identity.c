@@ -88,7 +88,7 @@ static enum status add_number(struct serial *serial, hid_t attribute, const char
     enum value_type found;
     uint8_t value[8];
     if (H5Sget_simple_extent_npoints(space) != 1 || !h5_find_type(&found, type))
-        return refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
+        return refuse(serial, err, name, "is an attribute of an unknown kind");
     H5_SCOPED hid_t memory = h5_type(found);
     const bool read = H5Aread(attribute, memory, value) >= 0;
     if (!read)
@@ -146,7 +146,7 @@ static const char *other_form(hid_t dataset, hid_t type, hid_t space)
     else
         H5Pfill_value_defined(list, &fill);
     const int rank = H5Sget_simple_extent_dims(space, size, most);
-    return !is_usual_text(type, true, true) ? "has texts of another kind"
+    return !is_usual_text(type, true, true) ? "has texts of a different kind"
            : axes_is_scale(dataset) && H5Dget_offset(dataset) != HADDR_UNDEF ? "has values"
            : fill != H5D_FILL_VALUE_DEFAULT ? "has a value for missing rows"
            : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size) ? "has a maximal size"
@@ -162,7 +162,7 @@ static const char *wrong_form(const struct serial *serial, hid_t dataset, hid_t 
     uint64_t count;
     if (!h5_find_type(found, type) || rank < 1 || rank > MOST_AXES ||
         H5Sget_simple_extent_type(space) == H5S_NULL)
-        return "is of a kind that clpipe does not know";
+        return "is of an unknown kind";
     size[1] = 1;
     H5Sget_simple_extent_dims(space, size, NULL);
     const char *wrong = NULL;

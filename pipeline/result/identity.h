@@ -42,14 +42,14 @@ enum status serial_add(struct serial *serial, hid_t object, const char *name,
                        const struct defined *defined, struct error *err);
 void serial_finish(char hex[65], const struct serial *serial);
 
-/* Identity of one dataset, IDENTITY_TREE and 58 hexadecimal digits. *pieces NULL: digests its rows. Else
- * computes unknown pieces, for rows in parts from the parts' checksums. Clear *pieces even after a
- * failure, when it may have those that could be read. */
+/* Identity of one dataset, IDENTITY_TREE and 58 hexadecimal digits. *pieces NULL: digests its rows.
+ * Else computes unknown pieces, for rows in parts from the parts' checksums. Clear *pieces even
+ * after a failure: it may then have the readable ones. */
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
                                 const char *name, struct axes *axes, struct error *err);
 
-/* Identity of a file. `root` provides the root of each dataset except those of /runs, even of those that
- * do not count; NULL: they are computed. */
+/* Identity of a file. `root` provides the root of each dataset except those of /runs, even if it
+ * does not count; NULL: the roots are computed. */
 typedef enum status identity_root(void *context, char root[65], hid_t dataset, const char *name,
                                   struct error *err);
 enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, identity_root *root,

@@ -18,7 +18,7 @@ struct imported_feature {
     uint64_t rows_at_once;            /* rows in memory at a time; at least 1 */
     /* Called when all rows have been read: returns imported_digest. */
     enum status (*digest)(void *context, char hex[65], struct error *err);
-    /* Called between blocks; any status but STATUS_OK ends the import. */
+    /* Called between blocks; any status other than STATUS_OK ends the import. */
     enum status (*progress)(void *context, uint64_t done, uint64_t total, struct error *err);
     void *context;
 };
@@ -34,8 +34,8 @@ enum status imported_check(struct result *result, const char *name, bool replace
 enum status imported_equal(bool *equal, struct result *result,
                            const struct imported_feature *feature, struct error *err);
 
-/* Replaces the file of `result` by a copy with that feature. Clusterings and neighbours of an older
- * feature of that name are left out. */
+/* Replaces the file of `result` with a copy that has that feature. Clusterings and neighbours of an
+ * older feature of that name are left out. */
 enum status imported_write(struct result *result, const struct imported_feature *feature,
                            struct error *err);
 

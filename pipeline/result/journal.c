@@ -6,10 +6,10 @@
  *
  * Sealed records are never lost: each run writes its own append-only log. A resumed run reads all
  * logs; it does not write records of earlier runs again, but only adds their locations to the list.
- * So a complete block is never overwritten or moved, whenever processes are killed; logs are removed
- * only after the finished file was renamed. If two processes believe that they own the directory,
- * they write different logs, and the one that has lost it stops at its next sync. Items of a log that
- * the walk no longer has are not in the list. */
+ * So a complete block is never overwritten or moved, whenever processes are killed; logs are
+ * removed only once the new file has been renamed. If two processes believe that they own the
+ * directory, they write different logs, and the one that no longer owns it stops at its next sync.
+ * Items of a log that the walk no longer has are not in the list. */
 #include "result/journal.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -71,7 +71,7 @@ struct journal {
     uint64_t unsynced; /* bytes */
     uint64_t wanted, durable; /* seals requested and done */
     int64_t oldest;           /* when the oldest unsynced record arrived; 0: none */
-    struct error error;       /* the first; all later calls fail with it */
+    struct error error;       /* the first error; all later calls fail with it */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ static enum status write_block(struct journal *journal, struct error *err)
     return status;
 }
 
-/* Writes the collected rows. Called with the lock held; releases it meanwhile. */
+/* Writes the collected rows. Called with the lock held, which it releases meanwhile. */
 static void flush_rows(struct journal *journal)
 {
     while (journal->writing && !journal->error.status)
@@ -435,7 +435,7 @@ static enum status add_row(struct journal *journal, struct copy *copy, uint64_t 
     return added ? STATUS_OK : error_memory(err, rows->bytes, "a block of the log");
 }
 
-/* Makes space for a row; if it has to write the block it releases the lock meanwhile and returns
+/* Makes space for a row; if it has to write the block, it releases the lock meanwhile and returns
  * true. */
 static bool make_room(struct journal *journal, const struct copy *copy)
 {

@@ -32,7 +32,7 @@ enum status journal_open(struct journal **out, const struct workdir *workdir,
                          const uint32_t *widths, unsigned features, bool fresh,
                          const char *signature, struct stop *stop, struct error *err);
 
-/* The logs: of earlier runs until journal_finish, then including this run's. Their signature is
+/* The logs: those of earlier runs until journal_finish, then also this run's. Their signature is
  * that of the run that created the first one. */
 const struct records *journal_records(const struct journal *journal);
 

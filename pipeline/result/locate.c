@@ -28,8 +28,8 @@ static enum status set_source(struct locator *locator, const char *source, const
     return STATUS_OK;
 }
 
-/* A source's path: in the directory where it was given or, if it no longer exists there, in the
- * working directory if it exists there. */
+/* A source's path: in the directory where it was given or, if it exists only there, in the working
+ * directory. */
 static enum status find_source(struct locator *locator, unsigned number,
                                const struct result *result, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* merge.c: makes one list of the rows of all parts, in order.
  *
  * Paths, sources and failures are always copied, so that rows of a lost part can be named. All
- * other columns, features and thumbnails are virtual datasets, or are copied, too. */
+ * other columns, features and thumbnails are virtual datasets, or are also copied. */
 #include "result/merge.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -73,7 +73,7 @@ static enum status open_part(struct merge_part *part, struct error *err)
     enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->path, false, err);
     if (status == STATUS_OK &&
         (!parts_identity(identity, file) || strcmp(identity, input->part.identity) != 0))
-        status = h5_damaged(err, input->path, "it has changed while it was merged");
+        status = h5_damaged(err, input->path, "it changed while it was being merged");
     if (status != STATUS_OK) {
         if (!part->result)
             h5_close(&file);
@@ -162,7 +162,7 @@ static enum status list_rows(struct merge *m, struct error *err)
             return error_memory(err, input->sources * sizeof *part->source_now, "sources");
         for (unsigned s = 0; s < input->sources; s++)
             part->source_now[s] = (int)(input->first_source + s);
-        /* If it has parts itself, they are checked when it is opened. */
+        /* If it has parts of its own, they are checked when it is opened. */
         if (input->merged)
             status = result_open(&part->result, input->path, err);
         if (status == STATUS_OK)

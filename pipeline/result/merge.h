@@ -10,8 +10,8 @@
 enum status merge_files(struct merge_report *report, const struct merge_config *config,
                         struct error *err);
 
-/* Checks, before the inputs exist, that `output` may become the merge of `count` parts with these names
- * relative to its directory. *current: it is that merge already, and the parts are unchanged.
+/* Checks, before the inputs exist, that `output` may become the merge of `count` parts with these
+ * names relative to its directory. *current: it already is that merge, and the parts are unchanged.
  * STATUS_USAGE: it is another result; STATUS_FAILED: it is not a clpipe file. */
 enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
                        struct error *err);

@@ -203,7 +203,7 @@ static enum status compare_features(const struct result *first, const struct res
         if (!a && !b)
             return STATUS_OK;
         if (!a || !b || strcmp(a->name, b->name) != 0) {
-            snprintf(why, sizeof why, "only one has the feature %s",
+            snprintf(why, sizeof why, "only one of them has the feature %s",
                      !b || (a && strcmp(a->name, b->name) < 0) ? a->name : b->name);
             return refuse(err, first->path, result->path, why);
         }
@@ -247,12 +247,13 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
         return refuse(err, first->path, result->path, "their features belong to different presets");
     if (a->thumbnail_size != input->thumbnail_size)
         return refuse(err, first->path, result->path,
-                      "their thumbnails have different sizes, or only one has some");
+                      "their thumbnails have different sizes, or only one of them has thumbnails");
     if (a->sidecars != input->sidecars)
         return h5_damaged(err, result->path,
-                          "only one has /images/key, cls, json and txt: it or %s", first->path);
+                          "only one of them has /images/key, cls, json and txt: it or %s",
+                          first->path);
     if ((a->share.count > 0) != (input->share.count > 0))
-        return refuse(err, first->path, result->path, "only one is a shard");
+        return refuse(err, first->path, result->path, "only one of them is a shard");
     if (a->share.count != input->share.count) {
         snprintf(why, sizeof why, "they are shards of %llu and of %llu",
                  (unsigned long long)a->share.count, (unsigned long long)input->share.count);

@@ -11,7 +11,7 @@ struct merge_input {
     struct part part; /* for the manifest; owns its texts */
     uint64_t failures;
     bool codes, compressed, sidecars;
-    bool merged; /* it is a merged file itself */
+    bool merged; /* it is itself a merged file */
     uint32_t thumbnail_size;
     unsigned sources;
     unsigned first_source;   /* in the merged file: number of its first source */

@@ -1,9 +1,9 @@
 /* move_rows.c: processes ranges of columns in row order.
  *
- * A range has whole pieces of contiguous rows, or whole chunks. If chunks end within a piece, the range
- * extends to the end of the last piece that begins in it, so that one thread digests the whole piece.
- * Pieces of blobs may end within ranges: those not digested on the way, because an earlier range was
- * written later, are read back at the end. */
+ * A range has whole pieces of contiguous rows, or whole chunks. If chunks end within a piece, the
+ * range extends to the end of the last piece that begins in it, so that one thread digests the
+ * whole piece. Pieces of blobs may end within ranges: if an earlier range was written later, they
+ * are not digested on the way but read back at the end. */
 #include "result/move_rows.h"
 #include "base/minmax.h"
 #include "base/threads.h"

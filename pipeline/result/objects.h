@@ -1,6 +1,7 @@
-/* objects.h: the objects that a user may remove or rename: clusterings, imported features, neighbours and
- * selections; everything else is computed with the rows and belongs to them. Each is named as in the file:
- * "clusters/NAME", "features/NAME", "neighbours/NAME", "selections/NAME". */
+/* objects.h: the objects that a user may remove or rename: clusterings, imported features,
+ * neighbours and selections; everything else was computed with the rows and belongs to them. Each
+ * is named as in the file: "clusters/NAME", "features/NAME", "neighbours/NAME",
+ * "selections/NAME". */
 #ifndef CLPIPE_RESULT_OBJECTS_H
 #define CLPIPE_RESULT_OBJECTS_H
 
@@ -31,13 +32,13 @@ void objects_clear(struct objects *objects);
 enum status objects_find(const struct object **out, const struct objects *objects,
                          const struct result *result, const char *name, struct error *err);
 
-/* Replaces the file by a copy without the objects whose flag is set. Objects made from a feature
+/* Replaces the file with a copy without the objects whose flag is set. Objects made from a feature
  * must be removed with it: `dependents` sets their flags, too; without it, STATUS_USAGE names
  * them. */
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err);
 
-/* Replaces the file by a copy in which the clustering and its own dimension scales are renamed.
+/* Replaces the file with a copy in which the clustering and its own dimension scales are renamed.
  * STATUS_USAGE: the new name is invalid or taken. */
 enum status objects_rename(struct result *result, const struct result_clusters *clusters,
                            const char *name, struct error *err);

@@ -154,7 +154,7 @@ size_t parameters_length(const char *text)
 
 /* --- differences ----------------------------------------------------------------------------- */
 
-/* Equal in meaning: 1 and 1.0 are one number. */
+/* Equal in meaning: 1 and 1.0 are the same number. */
 static bool same_value(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b) && json_typeof(a) != json_typeof(b))

@@ -341,7 +341,7 @@ static const char *bad_mapping(hid_t dataset)
     size_t count = 0, mapped = 0;
     struct parts *parts = find_parts_of(dataset, name, sizeof name);
     if (!parts)
-        return "is put together from other datasets";
+        return "is composed of other datasets";
     if (find_shown(parts, name))
         return NULL;
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
@@ -351,7 +351,7 @@ static const char *bad_mapping(hid_t dataset)
             right = mapped < count && maps(list, mapped++, &parts->member[i], name);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
-               : "is put together differently from what the manifest says";
+               : "is not composed as the manifest says";
 }
 
 static struct raw *find_raw(hid_t dataset)

@@ -19,7 +19,7 @@
 
 #define PARTS_GROUP "parts"
 #define PARTS_AXIS  "part"
-/* A merge refuses more; in a file, more count as damage. */
+/* A merge refuses more than these; in a file, they count as damage. */
 #define PARTS_MOST SHARDS_MAX
 
 /* An unnamed merged file is opened by such a path; the names of its parts are relative to "/". */

@@ -15,11 +15,11 @@ struct preset_join {
     uint32_t rank_pca; /* components for rankings, not whitened; 0: rows as stored */
 };
 
-/* Reads the attribute's JSON. STATUS_FAILED: this program does not understand it. */
+/* Reads the attribute's JSON. STATUS_FAILED: this version does not understand it. */
 enum status preset_join_read(struct preset_join *out, const char *json, struct error *err);
 
 /* The name shown to users if `feature` consists of the features of the file's preset: "preset
- * fast", or the names of the features of few images. `result` may be NULL. Returns text. */
+ * fast", or the names of the features for few images. `result` may be NULL. Returns text. */
 const char *preset_join_title(char *text, size_t size, const struct result *result,
                               const char *feature);
 

@@ -56,7 +56,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
         prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
-    /* Or by its name before it was relocated. */
+    /* It may have its name from before it was relocated. */
     int last = -1;
     bool ascending = true;
     for (unsigned i = 0; config->finished && i < config->finished->source_count; i++) {
@@ -249,7 +249,7 @@ enum status prior_at(struct prior *prior, uint64_t location, struct store_record
     return STATUS_OK;
 }
 
-/* Makes the record under the cursor available, or the next one whose source is still there; false at
+/* Makes the record under the cursor available, or the next one whose source still exists; false at
  * the end. */
 static bool stream_load(struct prior *prior, struct record_stream *stream)
 {

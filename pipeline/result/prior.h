@@ -23,7 +23,7 @@ struct prior_config {
     struct result *finished;          /* NULL: none */
     const int *source_now;     /* per source of `finished`: its number in `sources` or -1; NULL: the
                                 * same */
-    const struct records *log; /* as it was before this run; NULL: none */
+    const struct records *log; /* the log as it was before this run; NULL: none */
     const char *directory;     /* for the index */
 };
 

@@ -43,7 +43,7 @@ struct block_head {
 _Static_assert(HEAD_BYTES == 32, "head of a block");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the log is written as memory is");
 
-/* Struct log_row is part of the format: another layout is another version. */
+/* Struct log_row is part of the format: a different layout is a different version. */
 _Static_assert(sizeof(struct log_row) == 152 && sizeof(struct result_image) == 128 &&
                    sizeof(struct failure_row) == 72,
                "rows of a log");
@@ -254,7 +254,7 @@ enum status records_create(struct records *records, const char *signature, struc
         header.run = records->log[records->logs - 1].run + 1;
     int fd;
     do {
-        /* Without random numbers the name still distinguishes it from all others there. */
+        /* Even without random numbers, the name distinguishes it from all others there. */
         if (getrandom(&header.random, sizeof header.random, 0) != (ssize_t)sizeof header.random)
             header.random = header.random * 6364136223846793005u + (uint64_t)getpid();
         snprintf(name, sizeof name, RECORDS_PREFIX "%016llx", (unsigned long long)header.random);

@@ -16,8 +16,8 @@
  * supported).
  *
  * A truncated block or a wrong checksum at the end of a log is the result of a kill or a power
- * failure; in the middle, of a bad disk. The block's rows are ignored, and later blocks are
- * searched at aligned offsets. */
+ * failure; in the middle, of a bad disk. The block's rows are ignored, and later blocks are looked
+ * for at aligned offsets. */
 #ifndef CLPIPE_RESULT_RECORDS_H
 #define CLPIPE_RESULT_RECORDS_H
 
@@ -87,7 +87,7 @@ struct records {
 
 /* Finds the logs in a directory and reads their headers; logs with a truncated header are ignored.
  * STATUS_USAGE: a log of an earlier version of clpipe, or logs of different commands. Call
- * records_clear also after a failure. */
+ * records_clear even after a failure. */
 enum status records_open(struct records *out, int directory, const char *path, struct error *err);
 void records_clear(struct records *records);
 

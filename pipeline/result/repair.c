@@ -6,8 +6,8 @@
  *   each path ─> locations in the logs
  *
  * If rows of a finished file are dropped, its clusters are dropped too, since they belong to all
- * rows; a damaged clustering alone is dropped by itself. Logs are only read: the next run of their
- * command resumes from them. */
+ * rows; if only a clustering is damaged, only that is dropped. Logs are only read: the next run of
+ * their command resumes from them. */
 #include "result/repair.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -153,7 +153,7 @@ static enum status take_sidecars(struct repair *r, struct verify *verify, struct
     return status;
 }
 
-/* Rows stay without their codebook, but no new ones can be added. */
+/* Rows stay without their codebook, but no rows can be added. */
 static void lose_codebook(struct repair *r, struct verify *verify, const struct feature *feature,
                           const char *why)
 {
@@ -495,7 +495,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
-    /* A file that is only read may be in a read-only place. */
+    /* A file that is only read may be in a read-only directory. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;

@@ -1,8 +1,8 @@
 /* result.c: opens and reads a finished file.
  *
- * Everything that later reads rely on is checked when the file is opened: that the objects are
- * there as hard links, their types, that lengths agree, and that the file is large enough for what
- * it claims. verify.c checks whether the values make sense. */
+ * Everything that later reads rely on is checked when the file is opened: that the objects exist as
+ * hard links, that their types and lengths agree, and that the file is large enough for what it
+ * claims. verify.c checks whether the values make sense. */
 #include "base/compare.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -164,8 +164,8 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Opens the own members of a group at the root, if it is there, after making room for `size` bytes for
- * each of them. */
+/* Opens clpipe's own members of a group at the root, if it exists, after making room for `size`
+ * bytes for each of them. */
 static enum status open_members(struct result *result, const char *name, H5O_type_t type,
                                 const char *mark, void *room, size_t size,
                                 enum status (*open_member)(struct result *result, hid_t group,
@@ -219,7 +219,7 @@ static enum status open_root(struct result *result, struct error *err)
             shown, (long long)format, shown, SCHEMA_FORMAT);
     if (format != SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
-                         "%s has format %lld, this clpipe reads format %d: use the clpipe that "
+                         "%s has format %lld, but this clpipe reads format %d: use the clpipe that "
                          "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
     if (!(result->axes = malloc(sizeof *result->axes)))
@@ -258,7 +258,8 @@ static enum status open_sources(struct result *result, struct error *err)
     if (status)
         return status;
     if (places != count)
-        return h5_damaged(err, result->path, "/images/" DIRECTORIES " is not one for each source");
+        return h5_damaged(err, result->path,
+                          "/images/" DIRECTORIES " does not have one value for each source");
     result->source_count = (unsigned)count;
     result->source_names = calloc(count + 1, sizeof *result->source_names);
     for (unsigned i = 0; result->source_names && i < count; i++) {
@@ -338,7 +339,7 @@ static enum status read_clustering_attributes(struct result_clusters *c, hid_t g
     if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), err) ||
         h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, err))
         return STATUS_FAILED;
-    /* Complete, or as if there were none. */
+    /* The attributes count only if they are complete. */
     if (!*origin->sample || origin->bytes == 0)
         *origin = (struct result_origin){0};
     c->has_agreement = H5Aexists(group, "folders") > 0;

@@ -3,8 +3,8 @@
  *   result_open ─> h5 (the file) ─> rows (/images, /failures)
  *                               ─> features, clusters, runs: what there is, checked for shape
  *
- * Built on it, with separate headers: rows of one or several features (feature_matrix.h),
- * identities (identity.h), further clusterings (clusters.h).
+ * Other headers build on it: rows of one or several features (feature_matrix.h), identities
+ * (identity.h), further clusterings (clusters.h).
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
  * input: types, shapes and ranges are checked when it is opened, sizes before anything is
@@ -20,8 +20,8 @@
 struct result_feature_entry;
 struct result_cluster_entry;
 
-/* An open file. The first part is read-only and valid until result_close; the second part is private to this
- * folder (result_internal.h). */
+/* An open file. The first part is read-only and valid until result_close; the rest is private to
+ * this folder (result_internal.h). */
 struct result {
     char *path;
     char *version, *created, *parameters; /* parameters: JSON */
@@ -73,7 +73,7 @@ struct result_feature {
     bool is_float;            /* else uint32 */
     enum feature_store store; /* of the stored values, if is_float */
     bool is_signed;           /* normalize=unit */
-    bool blank;               /* a row of zeros has no information (features/kind.h) */
+    bool blank;               /* a row of zeros carries no information (features/kind.h) */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
 };

@@ -25,8 +25,9 @@
 
 /* Older runs are dropped. */
 #define MOST_RUNS 100
-/* Bytes of a chunk of a feature, and of the chunks of all of them for the same rows. 1 MiB is at most 2 %
- * smaller than 256 KiB, of which HDF5's cache of 1 MiB holds four. */
+/* Bytes of a chunk of a feature, and of the chunks of all of them for the same rows. Chunks of 1
+ * MiB make files at most 2 % smaller than those of 256 KiB, four of which fit in HDF5's cache of 1
+ * MiB. */
 #define CHUNK_BYTES  (256u << 10)
 #define CHUNKS_BYTES (1u << 20)
 
@@ -70,7 +71,7 @@ static void list_columns(struct writing *w)
         add_column(w, ROW_THUMBNAIL, w->rewrite->images);
 }
 
-/* Takes the dataset over. */
+/* Takes ownership of the dataset. */
 static enum status open_rows(struct writing *w, struct raw_write *to, struct row_tree **tree,
                              hid_t dataset, struct error *err)
 {
@@ -80,8 +81,8 @@ static enum status open_rows(struct writing *w, struct raw_write *to, struct row
     return status;
 }
 
-/* Attaches the existing scales of rows and of values (NULL: none) to a new dataset, and opens it for writing
- * rows unless they are those of parts. Takes the dataset over. */
+/* Attaches the existing scales of rows and of values (NULL: none) to a new dataset, and opens it
+ * for writing rows unless they are those of parts. Takes ownership of the dataset. */
 static enum status complete_column(struct writing *w, struct move_column *column, hid_t dataset,
                                    const char *rows, const char *values, bool referred,
                                    struct error *err)
@@ -224,7 +225,7 @@ static enum status create_datasets(struct writing *w, struct error *err)
     return STATUS_OK;
 }
 
-/* Reports a lack of space before the rows are written. */
+/* Detects a lack of space before the rows are written. */
 static enum status reserve(const struct writing *w, struct error *err)
 {
     int *descriptor = NULL;

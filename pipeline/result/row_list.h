@@ -39,7 +39,7 @@ enum { INPUT_LOG, INPUT_FILE };
 struct row_lists {
     struct row_list *images, *failures;
 };
-/* Close them also after a failure. */
+/* Close them even after a failure. */
 enum status row_lists_open(struct row_lists *out, const char *directory, struct error *err);
 /* Appends the row at that location (record.h). */
 enum status row_lists_add(struct row_lists *lists, uint64_t location, struct error *err);

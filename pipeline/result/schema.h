@@ -49,7 +49,7 @@ struct table {
     struct column column[TABLE_COLUMNS_MAX];
 };
 
-/* name_table: the columns for rows of other data with given paths. */
+/* name_table: the columns for rows of other data whose paths are given. */
 extern const struct table image_table, name_table, failure_table;
 
 /* A row of sidecar texts (sidecars.h) except blobs: with the class as a text or as a number. */

@@ -29,11 +29,12 @@ struct selection_values {
     const float *cosine;
 };
 
-/* Replaces the file of `result` by a copy with that selection, in place of one of its name. */
+/* Replaces the file of `result` with a copy that has that selection, in place of one with its
+ * name. */
 enum status selections_write(struct result *result, const struct selection_values *values,
                              struct error *err);
 
-/* All selections of a file, by name. Clear them also after a failure. */
+/* All selections of a file, by name. Clear them even after a failure. */
 struct selections {
     struct selection_about *about;
     unsigned count;

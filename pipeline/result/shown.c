@@ -174,7 +174,7 @@ static enum status visit_maps(hid_t file, struct verify *verify, struct error *e
 
 /* --- both digests ---------------------------------------------------------------------------- */
 
-/* exact: also fails if the form of an object differs from clpipe's. */
+/* exact: fails, too, if the form of an object differs from clpipe's. */
 static enum status digest(char hex[65], hid_t file, bool runs, bool exact, struct error *err)
 {
     struct shown shown = {.file = file, .runs = runs};

@@ -1,5 +1,5 @@
-/* shown.h: a digest of a file's own objects as HDF5 describes them, besides the values that checksums cover:
- * names, types, shapes and attributes, the scales of axes, and the axes of scales.
+/* shown.h: a digest of a file's own objects as HDF5 describes them, without the values, which
+ * checksums cover: names, types, shapes and attributes, the scales of axes, and the axes of scales.
  *
  * It is stored in the attribute `shown` of /checksums for everything except /runs, and of /runs for the runs, so
  * that files of equal content differ only in /runs. Data of other programs, layouts and filters are not

@@ -1,9 +1,9 @@
 /* sidecars.c: writes the columns. Whether cls is a number is known only after the last row, so rows
  * are first kept in temporary files, one for each column.
  *
- * Rows find their records by reading on, since both are in the same order. A row may have no record:
- * its file could not be read. The first such row reads to the end and notes hashes of all records, so
- * that the following rows need not. */
+ * Rows find their records by reading forward, since both are in the same order. A row may have no
+ * record: its file could not be read. The first such row reads to the end and keeps hashes of all
+ * records, so that the following rows need not. */
 #include "result/sidecars.h"
 
 #include "base/compare.h"
@@ -165,7 +165,7 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
     return failed ? io_failed("write", err) : STATUS_OK;
 }
 
-/* Notes the record last read. */
+/* Remembers the record last read. */
 static enum status note_ahead(struct sidecars *s, struct error *err)
 {
     if (s->ahead_count == s->ahead_room) {
@@ -180,7 +180,7 @@ static enum status note_ahead(struct sidecars *s, struct error *err)
     return STATUS_OK;
 }
 
-/* Reads on to the record of a row; STATUS_END: it has none, and nothing was read. */
+/* Reads forward to the record of a row; STATUS_END: it has none, and nothing was read. */
 static enum status find_record(struct sidecars *s, uint16_t source, const char *path,
                                uint32_t path_length, struct error *err)
 {
@@ -238,7 +238,7 @@ enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char 
 struct spooled {
     struct sidecars *sidecars;
     unsigned number;
-    int64_t value; /* of a cls that is a number */
+    int64_t value; /* for a cls that is a number */
 };
 
 /* The first row begins from the start. */

@@ -4,9 +4,10 @@
  *     sidecars_row      for each image that gets a row, in the order of rows
  *     sidecars_write    /images/key, cls, json, txt
  *
- * Texts are kept in unnamed files in `directory`, so memory does not grow with their number. cls is int64
- * if all existing ones are decimal integers as printed by %lld, and text otherwise. Missing texts are ""
- * or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes but NUL. */
+ * Texts are kept in unnamed files in `directory`, so memory does not grow with their number. cls is
+ * int64 if all existing ones are decimal integers as printed by %lld, and text otherwise. Missing
+ * texts are "" or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes except
+ * NUL. */
 #ifndef CLPIPE_RESULT_SIDECARS_H
 #define CLPIPE_RESULT_SIDECARS_H
 
@@ -41,8 +42,8 @@ enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char 
 /* Rows of the earlier file keep its texts if it has the columns and their pictures were not added.
  * Call it before the first row; `earlier` must outlive the last one. */
 enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
-/* `earlier_row`: its row in the earlier file, or SIDECAR_NO_ROW. Any other row whose picture was not
- * added has only its key. */
+/* `earlier_row`: its row in the earlier file, or SIDECAR_NO_ROW. Any other row whose picture was
+ * not added has only a key. */
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, uint64_t earlier_row, struct error *err);
 /* After exactly the rows of sidecars_keep's file, in its order: *same: its texts are equal. Afterwards
@@ -54,8 +55,8 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
 /* `path` names the file in messages. */
 enum status sidecars_write(struct sidecars *sidecars, hid_t file, struct error *err);
 
-/* The key of a picture in UTF-8, of a member without the archive in front. The caller frees it; NULL:
- * no memory. */
+/* The key of a picture in UTF-8; for a member, without the archive in front. The caller frees it;
+ * NULL: no memory. */
 char *sidecars_key(const char *path, size_t length);
 
 /* --- reading --------------------------------------------------------------------------------- */

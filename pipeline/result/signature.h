@@ -1,5 +1,5 @@
-/* signature.h: a JSON text of how a result was made. Two signatures are equivalent if and only if
- * the rows of one result are valid for the other. */
+/* signature.h: a JSON text that says how a result was made. Two signatures are equivalent if and
+ * only if the rows of one result are valid in the other. */
 #ifndef CLPIPE_RESULT_SIGNATURE_H
 #define CLPIPE_RESULT_SIGNATURE_H
 

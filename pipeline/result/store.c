@@ -55,9 +55,8 @@ static enum status check_parameters(struct store *store, const char *shown, stru
     const bool differs =
         mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file");
     if (differs && store->config.old) {
-        status =
-            error_set(err, STATUS_FAILED,
-                      "%s was replaced by another process meanwhile: run the command again", shown);
+        status = error_set(err, STATUS_FAILED,
+                           "%s has been replaced by another process: run the command again", shown);
     } else if (differs) {
         status = error_set(err, STATUS_USAGE, "%s was made with other parameters: %s", shown,
                            difference);
@@ -89,7 +88,7 @@ static enum status check_output(struct store *store, struct error *err)
     if (result_parts(store->replaced) > 0)
         return error_set(err, STATUS_USAGE,
                          "%s shows the rows of %u other files and cannot be updated: update those "
-                         "and run clpipe merge again; a file of merge --copy can be updated",
+                         "and run clpipe merge again; a file made by merge --copy can be updated",
                          shown, result_parts(store->replaced));
     if (!store->replaced->has_images) {
         error_set(err, STATUS_USAGE, "%s holds clusters of other data", shown);
@@ -167,7 +166,7 @@ static enum status claim_output(struct store *store, struct error *err)
     struct output *probe = NULL;
     struct error why = ERROR_INIT;
     enum status status = workdir_open(&store->work, store->config.output, &why);
-    /* A problem of the directory is better reported for the output. */
+    /* A problem with the directory is better reported for the output. */
     if (!status || why.native != EWOULDBLOCK) {
         enum status writable = output_open(&probe, store->config.output, err);
         output_close(&probe);
@@ -446,7 +445,7 @@ static enum status map_rows(struct row_map *map, struct store *store, const stru
     return status;
 }
 
-/* Data of other programs does not move with the rows: tells its owner. */
+/* Data of other programs does not move with the rows: tells the user. */
 static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
 {
     const struct foreign_copied *copied = &report->foreign;
@@ -470,7 +469,8 @@ static void keep_first_line(const char *line, void *context)
         snprintf(first, 256, "%.255s", line);
 }
 
-/* The new file will have checksums of the current values, so reports changes since the writing. */
+/* The new file will have checksums of the current values, so values that have changed since they
+ * were written are reported. */
 static void tell_damage(struct result *old, bool carried)
 {
     static const char *const parts[] = {"/", "/clusters", "/neighbours"};
@@ -519,7 +519,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
     return status;
 }
 
-/* Writes the file, with what is kept of the replaced one. */
+/* Writes the file, with what is kept of the existing one. */
 static enum status write_file(struct store *store, const struct new_rows *rows, bool compress,
                               const struct store_run *run, struct store_summary *summary,
                               struct error *err)
@@ -576,7 +576,7 @@ static bool same_share(const struct list_share *a, const struct list_share *b)
            strcmp(a->list_digest, b->list_digest) == 0;
 }
 
-/* An unknown directory of a source alone is no reason to rewrite the file. */
+/* An unknown directory of a source is not enough reason to rewrite the file. */
 static bool same_content(const struct content *a, const struct content *b)
 {
     bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
@@ -605,7 +605,7 @@ static enum status compare(bool *same, struct store *store, const struct new_row
 {
     const struct store_config *config = &store->config;
     enum status status = rows_are_same(same, rows, usable(store), err);
-    /* The file also has its sources and the options that select files. */
+    /* The file also stores its sources and the options that select files. */
     if (*same)
         *same = (!config->old || same_content(config->old, &config->content)) &&
                 same_share(&store->replaced->share, &config->content.share) &&

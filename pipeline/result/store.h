@@ -61,8 +61,8 @@ struct store_config {
 
 /* Begins, or resumes, unless a feature has no codebook yet: see store_learned. Checks the output
  * (STATUS_FAILED: not writable, a device node, not a clpipe file; STATUS_USAGE: a clpipe file made
- * with other parameters, named in the message) and creates the work directory. A second run on the
- * same output is refused (flock on the work directory's lock file). */
+ * with other parameters, which the message names) and creates the work directory. A second run on
+ * the same output is refused (flock on the work directory's lock file). */
 enum status store_open(struct store **out, const struct store_config *config, struct error *err);
 
 /* If features have codebooks to be learned, store_open does not begin the log:
@@ -70,7 +70,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
  *     store_open ─> store_learned ─> (learn) ─> store_begin ─> store_put...
  *
  * store_learned binds them to codebooks learned by an interrupted run of the same command, which
- * the store owns. *all: none is missing any more. STATUS_FAILED: they are damaged. */
+ * the store owns. *all: none is missing now. STATUS_FAILED: they are damaged. */
 enum status store_learned(struct store *store, struct feature_set *features, bool *all,
                           struct error *err);
 /* Begins or resumes the log; the features have their codebooks, which are kept beside the log and must
@@ -127,7 +127,7 @@ struct store_summary {
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);
 
-/* Calls store_config.may_go for a run that leaves no image, for which store_finish is not
+/* Calls store_config.may_go for a run that leaves no images, in which store_finish is not
  * called. */
 enum status store_may_all_go(struct store *store, struct error *err);
 

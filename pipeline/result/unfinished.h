@@ -21,7 +21,8 @@ struct unfinished {
     uint64_t bytes;                   /* of the logs */
     int64_t written_ns;               /* last write to the logs, since 1970 */
     char *command, *directory;        /* command line and its working directory; NULL: unknown */
-    char *status;               /* status.json (ingest/status_file.h) of a process there, or NULL */
+    char *status;               /* status.json (ingest/status_file.h) of a process at work there,
+                                 * or NULL */
     unsigned ranks, ranks_done; /* if it is the sum of an ingest's parts; else 0 */
 };
 
@@ -32,11 +33,12 @@ char *unfinished_part(const char *parts, unsigned rank, unsigned ranks);
 
 /* Inspects the work directory. Reads a few hundred bytes per block of the logs; truncated blocks
  * and damaged headers are ignored. STATUS_FAILED, STATUS_USAGE: something there cannot be read.
- * Call unfinished_clear also after a failure. */
+ * Call unfinished_clear even after a failure. */
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err);
 
 /* The same for the newest parts of an ingest of `output` by several ranks, if it has no work
- * directory of its own. Parts that are all done count as unfinished if the output is missing. */
+ * directory of its own. If the output is missing, the parts count as unfinished even if all are
+ * done. */
 enum status unfinished_look_ranks(struct unfinished *out, const char *output, bool missing,
                                   struct error *err);
 void unfinished_clear(struct unfinished *unfinished);

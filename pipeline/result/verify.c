@@ -161,7 +161,7 @@ static const struct rule {
     bool (*holds)(const struct checked_row *row);
     bool of_place; /* among the others: either of two rows may be wrong */
 } rules[] = {
-    {IMAGES | FAILURES, "", "does not come after the one before it", is_in_order, true},
+    {IMAGES | FAILURES, "", "does not come after the previous one", is_in_order, true},
     {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source,
      false},
     {IMAGES, "", "has no width, height or bytes", has_size, false},
@@ -377,7 +377,8 @@ static enum status check_labels(struct clustering *k, struct error *err)
     return STATUS_OK;
 }
 
-/* Whether the rows nearest to centroid `i` are members of its cluster, and as many as possible. */
+/* Whether the rows nearest to centroid `i` are members of its cluster, and there are as many as
+ * possible. */
 static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, struct error *err)
 {
     const int64_t *nearest = k->nearest + (size_t)i * NEAREST_COUNT;

@@ -15,9 +15,9 @@
 #define ROWS_MOST 131072u
 #define BLOCK     8u
 
-/* Minimum share of a class for a word; the higher one applies if few values respond, as to noise and
- * textures. The spread of a row is the sum of its magnitudes divided by its length and the root of
- * their number. */
+/* Minimum share of a class for a word; the higher one applies if few values respond, as for noise
+ * and textures. The spread of a row is the sum of its magnitudes divided by its length and the root
+ * of their number. */
 #define LEAST_SHARE  0.05
 #define LEAST_SPREAD 0.35
 #define SURE_SHARE   0.8
@@ -29,7 +29,7 @@
 
 struct words {
     struct held held;         /* the arrays below */
-    struct class_layer layer; /* count 0: words are of folders */
+    struct class_layer layer; /* count 0: words are folders */
     struct matrix_source rows;
     uint32_t k;
     uint64_t *sizes, rows_labelled;
@@ -208,7 +208,8 @@ static enum status number_folder(uint32_t *number, struct words *w, const char *
     return w->folder[*number] ? STATUS_OK : error_memory(err, length, SUBJECT);
 }
 
-/* Counts the images of each folder in each cluster. A single folder, or too many, give no words. */
+/* Counts the images of each folder in each cluster. A single folder, or too many, yield no
+ * words. */
 static enum status count_folders(struct words *w, struct result *result, const int32_t *labels,
                                  struct error *err)
 {

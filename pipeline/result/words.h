@@ -1,5 +1,5 @@
-/* words.h: words for clusters and pictures: the classes of a network (class_layer.h), else the folders,
- * that distinguish a cluster from the others. docs/clustering.md defines them. */
+/* words.h: words for clusters and pictures: the classes of a network (class_layer.h), or else the
+ * folders, that distinguish a cluster from the others. docs/clustering.md defines them. */
 #ifndef CLPIPE_RESULT_WORDS_H
 #define CLPIPE_RESULT_WORDS_H
 

@@ -1,11 +1,11 @@
 /* workdir.c: manages the work directory and its lock.
  *
  * The lock is an flock(), which the kernel releases when a process dies. There is one race: another
- * process may remove the directory, or take it over, between our open() and flock(). Then our lock
- * is on an unlinked file, and we start again.
+ * process may remove the directory, or take it over, between open() and flock(). Then the lock is
+ * on an unlinked file, and this process starts again.
  *
  * A process that takes over replaces the lock file. If the former holder was only paused, or runs
- * on a machine with which locks are not shared, it notices that its lock file is unlinked
+ * on a machine with which locks are not shared, it notices that its lock file has been unlinked
  * (workdir_check), and its writes do no harm.
  *
  * The lock file has a line "PROCESS HOST BOOT", where BOOT is the kernel's boot id, which
@@ -63,7 +63,7 @@ static void read_line(char line[LINE], int lock)
     line[strcspn(line, "\n")] = 0;
 }
 
-/* A full disk is noticed elsewhere. Syncs, so that other machines see it. */
+/* A full disk is reported elsewhere. Syncs, so that other machines see it. */
 static void write_line(int lock, const char *line)
 {
     const size_t size = strlen(line);
@@ -267,11 +267,10 @@ enum status workdir_check(const struct workdir *workdir, struct error *err)
     workdir_holder(holder, sizeof holder, &elsewhere, lock);
     if (lock >= 0)
         close(lock);
-    return error_set(
-        err, STATUS_FAILED,
-        "%s has taken over %s from this one, which was paused or holds a lock that does "
-        "not reach it: run the command again when it has ended",
-        holder, PATH_TEXT(workdir->path));
+    return error_set(err, STATUS_FAILED,
+                     "%s has taken over %s from this process, which was paused, or whose lock does "
+                     "not reach the other: run the command again when that has ended",
+                     holder, PATH_TEXT(workdir->path));
 }
 
 const char *workdir_path(const struct workdir *workdir)
@@ -321,7 +320,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     }
     workdir_unlock(w);
     /* NFS and FUSE keep open files under another name, so the directory is empty only now. A
-     * process that locked it meanwhile starts again, or has its own lock file in it. */
+     * process that has locked it in the meantime starts again, or has its own lock file in it. */
     if (stays)
         rmdir(w->path);
     free(w->path);

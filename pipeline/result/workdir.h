@@ -37,8 +37,8 @@ enum status workdir_open(struct workdir **out, const char *output, struct error 
 enum status workdir_check(const struct workdir *workdir, struct error *err);
 
 /* The writer of the line in an open lock file (-1: none): "process 123 on HOST", or "another
- * process"; *elsewhere: it has not left and, as far as can be determined, is not of this machine
- * since its boot. */
+ * process"; *elsewhere: it has not left and, as far as can be determined, does not belong to this
+ * machine since it was booted. */
 void workdir_holder(char *name, size_t size, bool *elsewhere, int lock);
 
 /* The directory's path, and its descriptor for openat(). */
@@ -48,7 +48,7 @@ int workdir_descriptor(const struct workdir *workdir);
 /* Removes all logs. */
 void workdir_remove_logs(const struct workdir *workdir);
 
-/* Stores the command line and its working directory for unfinished.h. Nothing if the disk is
+/* Stores the command line and its working directory for unfinished.h. Does nothing if the disk is
  * full. */
 void workdir_note_command(const struct workdir *workdir, const char *command);
 
@@ -56,14 +56,14 @@ void workdir_note_command(const struct workdir *workdir, const char *command);
 enum status workdir_sync(const struct workdir *workdir, struct error *err);
 
 /* Unlocks; removes the directory unless it has the log of an unfinished run. For processes that
- * only excluded others. Accepts NULL. */
+ * only kept others out. Accepts NULL. */
 void workdir_release(struct workdir **workdir);
 
 /* For callers that have found the finished result: removes leftovers of a process that was killed
  * after it had finished. A directory that is in use or unfinished stays. */
 void workdir_tidy(const char *output);
 
-/* Unlocks; unless `keep`, removes our files and the directory. Accepts NULL. */
+/* Unlocks; unless `keep`, removes clpipe's files and the directory. Accepts NULL. */
 void workdir_close(struct workdir **workdir, bool keep);
 
 #endif

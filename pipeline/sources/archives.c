@@ -97,8 +97,8 @@ static void make_utf8(void)
     utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
 }
 
-/* Changes the thread's locale to one of UTF-8, to which libarchive converts names. Returns the
- * locale to return to; 0: the system has none of UTF-8. */
+/* Changes the thread's locale to a UTF-8 one, into which libarchive converts names. Returns the
+ * locale to restore; 0: the system has no UTF-8 locale. */
 static locale_t enter_utf8(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -439,7 +439,7 @@ static enum reason unsupported(struct failure *failure, const char *what)
     return failure_set(failure, REASON_UNSUPPORTED, "%s", what);
 }
 
-/* For members that are no files: a failure only if the name has an image extension. */
+/* For members that are not files: a failure only if the name has an image extension. */
 static enum reason no_file(struct failure *failure, const struct source_listing *listing,
                            const char *name, const char *what)
 {
@@ -560,8 +560,8 @@ static enum status add_member(struct member_listing *members, struct archive *re
     return listing->add(listing, members->path.data, members->path.length, &found, err);
 }
 
-/* An entry for the archive itself with the reason why it cannot be read; its path ends in a slash,
- * like a directory's. */
+/* Adds an entry for the archive itself, with the reason why it cannot be read; its path ends in a
+ * slash, like a directory's. */
 static enum status add_failed(struct member_listing *members, const struct failure *failure,
                               struct error *err)
 {
@@ -613,7 +613,7 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     else if (status == STATUS_OK && reader && code == ARCHIVE_EOF && is_zip(reader) &&
              (entries = count_entries(&input)) > number)
         failure_set(&failure, REASON_CORRUPT,
-                    "%llu of %llu entries are not there, or have the place of another one",
+                    "%llu of %llu entries are missing, or have the place of another one",
                     (unsigned long long)(entries - number), (unsigned long long)entries);
     if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
         headers_failure(&failure, reader, &input);
@@ -652,7 +652,7 @@ enum status archives_list(struct archives *archives, struct source_listing *list
     int fd = -1;
     enum status status = STATUS_OK;
     if (file->bytes == 0)
-        failure_set(&failure, REASON_EMPTY, "an archive of no bytes");
+        failure_set(&failure, REASON_EMPTY, "an empty file");
     else if (members.index > INDEX_MAX || file->bytes > PLACE_MAX)
         failure_set(&failure, REASON_TOO_LARGE, "more than %llu archives, or one over %llu GiB",
                     (unsigned long long)INDEX_MAX, (unsigned long long)(PLACE_MAX >> 30));
@@ -852,7 +852,7 @@ static enum reason start_stream(struct one *one, struct failure *failure)
     return failure_errno(failure, REASON_OUT_OF_MEMORY, code, "no thread to read the archive");
 }
 
-/* Starts the streams of this archive and of the next compressed ones; earlier ones are done. */
+/* Starts the streams of this archive and of the next compressed ones; earlier ones have ended. */
 static enum reason start_streams(struct archives *archives, size_t index, struct failure *failure)
 {
     struct failure ignored;
@@ -959,7 +959,7 @@ static enum status ended_early(const struct archive_stream *stream, const char *
     return error_set(
         err, STATUS_FAILED,
         "the tar on standard input ends early or is damaged, after %s (%s): the same command with "
-        "the whole stream goes on from here",
+        "the whole stream continues from here",
         NUMBER_OF(stream->number, "member"), why);
 }
 

@@ -41,7 +41,7 @@ struct archive_file {
     int64_t mtime_ns;
     uint64_t inode; /* this and ctime_ns: as in struct entry */
     int64_t ctime_ns;
-    bool in_order; /* some members must be opened in order */
+    bool in_order; /* it has members that must be opened in order */
 };
 
 /* Adds the members to the listing in order, except directories. Members that cannot be read have a
@@ -59,7 +59,7 @@ static inline bool archives_member(uint64_t where)
 }
 
 /* Registers an archive whose members are already known, without listing it. *archive: its part of
- * their `where`. Fails if there are too many archives, it is too large, or the build has no
+ * their `where`. Fails if there are too many archives, if it is too large, or if the build has no
  * libarchive. */
 enum status archives_register(uint64_t *archive, struct archives *archives,
                               const struct archive_file *file, struct error *err);

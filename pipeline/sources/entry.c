@@ -56,7 +56,7 @@ void entry_broken_link(struct entry *entry, int number, bool promised)
     enum reason reason = nowhere && !promised ? REASON_NOT_AN_IMAGE : REASON_UNREADABLE;
     failure_errno(&entry->failure, reason, number,
                   number == ELOOP ? "a symbolic link that leads back to itself"
-                  : nowhere       ? "a symbolic link to something that is not there"
+                  : nowhere       ? "a symbolic link to something that does not exist"
                                   : "cannot follow the symbolic link");
 }
 

@@ -1,5 +1,4 @@
-/* entry.h: information of the walk about one path, and its failure if it cannot be read as a
- * file. */
+/* entry.h: what the walk knows about a path, with a failure if it cannot be read as a file. */
 #ifndef CLPIPE_SOURCES_ENTRY_H
 #define CLPIPE_SOURCES_ENTRY_H
 
@@ -14,7 +13,7 @@
 struct entry {
     uint64_t bytes;
     int64_t mtime_ns;
-    uint64_t inode; /* 0: unknown or unreliable, as is ctime_ns then */
+    uint64_t inode; /* 0: unknown or unreliable, like ctime_ns in that case */
     int64_t ctime_ns;
     uint64_t where;         /* as in struct source_member; 0 for files */
     uint64_t share;         /* weight in a division into shards (portion.h): for the first member of
@@ -29,10 +28,10 @@ struct entry {
 /* As `share`: in the same shard as the previous entry. */
 #define ENTRY_SHARE_REST UINT64_MAX
 
-/* Does it exist but could not be read: a file, or a directory with everything below it? */
+/* Does it exist without being readable: a file, or a directory with everything below it? */
 bool entry_is_unseen(const struct failure *failure);
 
-/* Used bytes of an entry, which are stored. */
+/* The bytes of an entry that are used, and stored. */
 uint32_t entry_size(const struct entry *entry);
 
 /* Receives an entry of the walk. `path` is NUL-terminated and valid during the call. */

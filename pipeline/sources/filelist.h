@@ -22,13 +22,13 @@ typedef enum status (*filelist_fn)(void *context, const char *path, size_t lengt
 
 /* Passes the paths of the list `source` ("@LIST" or "-") to `found` in order, each once, in bounded
  * memory: `memory` bytes for sorting. *repeated: the number of duplicates left out, set before the
- * first call. STATUS_USAGE: no such list; STATUS_FAILED: not readable, or no list of paths;
+ * first call. STATUS_USAGE: no such list; STATUS_FAILED: not readable, or not a list of paths;
  * STATUS_INTERRUPTED. */
 enum status filelist_read(uint64_t *repeated, const char *source, const char *spool_directory,
                           uint64_t memory, struct stop *stop, filelist_fn take, void *context,
                           struct error *err);
 
-/* The form of a list, known after all of it was scanned, in chunks of any size. */
+/* The form of a list, known once all of it is scanned, in chunks of any size. */
 struct filelist_form {
     uint64_t size, lines, returns; /* bytes; newlines; carriage returns before newlines */
     bool has_nul;

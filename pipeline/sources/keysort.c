@@ -89,8 +89,8 @@ static void swap(struct record_reference *a, struct record_reference *b)
     *b = c;
 }
 
-/* The median of three random elements, so that no order of names causes slow sorting by
- * accident. */
+/* The median of three random elements, so that no order of names accidentally makes sorting
+ * slow. */
 static struct record_reference choose_pivot(const struct record_reference *references, size_t count,
                                             uint64_t *random)
 {

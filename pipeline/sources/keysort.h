@@ -2,7 +2,7 @@
  *
  * A record is { uint32 key length, uint32 payload length, key, payload }, padded to 8 bytes, in an
  * arena. Sorting moves 16-byte references to records, each with the next 8 bytes of its key. Keys
- * compare as with memcmp, prefixes first; records with equal keys are in any order. */
+ * compare as with memcmp, prefixes first; records with equal keys come in any order. */
 #ifndef CLPIPE_SOURCES_KEYSORT_H
 #define CLPIPE_SOURCES_KEYSORT_H
 

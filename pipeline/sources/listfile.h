@@ -2,9 +2,9 @@
  * with their positions, so that later commands need no stat() before they open a file.
  *
  * A list is text; each record ends in a NUL byte, so names may have newlines. The first record is
- * "clpipe list 2", or "clpipe list 1" of one without the records p and e. Numbers are decimal; TIME
- * is in seconds since 1970, with a fraction of up to nine digits (find's %T@); paths are relative
- * to the directory in which the list is used.
+ * "clpipe list 2", or "clpipe list 1" in a list without the records p and e. Numbers are decimal;
+ * TIME is in seconds since 1970, with a fraction of up to nine digits (find's %T@); paths are
+ * relative to the directory in which the list is used.
  *
  *     f BYTES TIME PATH       a file
  *     a BYTES TIME PATH       an archive; its members follow

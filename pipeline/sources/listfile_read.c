@@ -49,7 +49,7 @@ struct reading {
     uint64_t archive;  /* from archives_register */
     uint64_t archive_bytes;
     int64_t archive_mtime_ns;
-    bool whole, any; /* it is not divided; some of it was listed */
+    bool whole, any; /* it is not divided; some of it has been listed */
     size_t block;
     struct portion_total total; /* of the block */
     bool enough;                /* no more items are needed */
@@ -190,14 +190,14 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
         if (last ? block->offset <= last->offset || block->count <= last->count ||
                        block->weight < last->weight
                  : block->offset != sizeof LISTFILE_BEGINNING || block->count || block->weight)
-            return damaged(list, "does not follow the one before", err);
+            return damaged(list, "does not follow the previous one", err);
         list->blocks++;
     }
     last = list->blocks > 0 ? &list->block[list->blocks - 1] : NULL;
     if (last
             ? end->offset <= last->offset || end->count <= last->count || end->weight < last->weight
             : end->offset != sizeof LISTFILE_BEGINNING || end->count || end->weight)
-        return damaged(list, "does not agree with the ones before", err);
+        return damaged(list, "does not agree with those before it", err);
     list->has_end = true;
     return STATUS_OK;
 }
@@ -218,7 +218,7 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
     if (!take_end(list, &end, before + 3))
         return damaged(list,
                        "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe "
-                       "has written the list, make it again with clpipe list",
+                       "wrote the list, make it again with clpipe list",
                        err);
     return read_blocks(list, &end, list->offset, err);
 }
@@ -283,8 +283,8 @@ enum status listfile_begin_share(struct source_start *out, const struct listfile
         return STATUS_END;
     const struct block *end = &list->block[list->blocks];
     size_t low = 0, high = list->blocks;
-    /* Finds the last block with nothing of the share before it; pieces before it have their middle
-     * before its start. */
+    /* Finds the last block that has nothing of the share before it: earlier pieces have their
+     * middle before the share's start. */
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         *(portion_shard(list->block[middle].weight, 0, end->weight, count) < index ? &low : &high) =

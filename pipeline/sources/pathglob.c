@@ -97,7 +97,7 @@ static const char *after(const char *component)
     return component + strlen(component) + 1;
 }
 
-/* Matches one component; names longer than a file's may be never match. */
+/* Matches one component; names longer than a file's name can be never match. */
 static bool match_component(const char *pattern, const char *name, size_t length)
 {
     char terminated[4096];

@@ -6,8 +6,8 @@
  *  - A glob without '/' is matched against the last component of a path; one with '/' (other than a
  *    final one) against the whole path relative to its SOURCE. A leading "/" or "./" only means "whole
  *    path": "/x.png" is the x.png directly under the SOURCE.
- *  - A component "**" stands for any number of components, none included; as the last component
- *    for at least one: everything below.
+ *  - A component "**" stands for any number of components, none included;
+ *    as the last component, for at least one: everything below.
  *  - A glob that ends in '/' matches directories only; others match files, and as an exclude glob
  *    directories too.
  *  - Exclude wins: a file is left out if an exclude glob matches it or a directory above it (which

@@ -57,7 +57,7 @@ char *place_text(const char *source)
 /* A SOURCE in the forms that are compared. */
 struct place {
     char *text; /* from place_text */
-    char *path; /* path from any directory; for names that are no paths, the name */
+    char *path; /* path valid from any directory; for names that are not paths, the name */
     char *real; /* NULL: there is no such file */
     bool list;
 };
@@ -137,8 +137,8 @@ static void index_close(struct index *index)
     free(index->order);
 }
 
-/* The first place below number `below` equal to `wanted` and not taken; equal spelling has
- * precedence. index->count: none. */
+/* The first place with a number under `below` that equals `wanted` and is not taken; equal spelling
+ * has precedence. index->count: none. */
 static unsigned find_place(const struct index *index, const struct place *wanted, unsigned below,
                            const bool *taken)
 {
@@ -186,7 +186,8 @@ struct merge {
     bool *dropped, *taken; /* per source of the file: dropped; matched by one of the command */
     bool *repeated, *found;
     unsigned *taker; /* per source of the file: by which one */
-    unsigned moved;  /* number of the file's source that has moved; their count: none */
+    unsigned moved;  /* number of the file's source that has moved; the count of its sources:
+                      * none */
 };
 
 /* The source of the file named by `option`: the same place, else the only one with that text. */
@@ -217,7 +218,7 @@ static enum status mark_dropped(struct merge *m, struct error *err)
         const struct place *place = &m->drop_place.place[i];
         unsigned at;
         if (find_place(&m->given_place, place, m->given_count, NULL) < m->given_count)
-            return error_set(err, STATUS_USAGE, "the source %s is given and to be dropped",
+            return error_set(err, STATUS_USAGE, "the source %s is both given and to be dropped",
                              PATH_TEXT(m->drop[i]));
         if (find_named(&at, m, &m->drop_place, i, "to drop", err) != STATUS_OK)
             return err->status;
@@ -237,8 +238,8 @@ static enum status check_name(const struct merge *m, unsigned given, struct erro
             strcmp(theirs->place[i].text, m->given_place.place[given].text) != 0)
             continue;
         return error_set(err, STATUS_USAGE,
-                         "%s leads to %s here, but the file has that of %s: give the one that is "
-                         "meant by its absolute path, or, if it has moved, add --relocate %s",
+                         "%s leads to %s here, but to %s in the file: give the right one by its "
+                         "absolute path or, if it has moved, add --relocate %s",
                          path_for_message(name, sizeof name, theirs->place[i].text),
                          PATH_TEXT(place->path), PATH_TEXT(theirs->place[i].path), name);
     }
@@ -271,10 +272,10 @@ static enum status find_given(struct merge *m, struct places *out, struct error 
     if (m->moved == none)
         return STATUS_OK;
     if (fresh != 1)
-        return error_set(err, STATUS_USAGE,
-                         "--relocate: give the SOURCE that %s is now, and no other that the file "
-                         "lacks",
-                         m->moved_place.place[0].text);
+        return error_set(
+            err, STATUS_USAGE,
+            "--relocate: give the SOURCE that %s has become, and no other that the file lacks",
+            m->moved_place.place[0].text);
     m->found[last] = true;
     m->taker[m->moved] = last;
     return STATUS_OK;
@@ -410,7 +411,7 @@ enum status places_spell(struct places *places, const struct stored_sources *log
     return status;
 }
 
-/* Those without a path come first. */
+/* Sources without a path come first. */
 static int compare_paths(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;

@@ -1,7 +1,7 @@
 /* place.h: decides which SOURCEs are the same place, and computes a file's sources after an update.
  *
  * The place of a SOURCE depends on the directory in which it was given: "photos", "photos/",
- * "./photos", its absolute path and a symbolic link to it are the same, "photos" in another
+ * "./photos", its absolute path and a symbolic link to it are the same, while "photos" in another
  * directory is not. The place of "@LIST" is that of the file LIST, whatever it contains, and
  * differs from that of a directory; "-" is a separate place. Names of missing files are compared as
  * text. */
@@ -42,7 +42,7 @@ struct places {
  * remove; `moved`: the source whose place is now the only one of `given` that the file lacks, or
  * NULL. All must outlive `out`. STATUS_USAGE: a dropped or moved source is not in the file or is
  * also given; no sources remain; a given source has the name of one in the file but is a different
- * place. Call places_clear also after a failure. */
+ * place. Call places_clear even after a failure. */
 enum status places_update(struct places *out, const struct stored_sources *theirs,
                           const char *const *given, unsigned given_count, const char *const *drop,
                           unsigned drop_count, const char *moved, struct error *err);

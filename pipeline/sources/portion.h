@@ -2,10 +2,10 @@
  *
  * The list consists of pieces that are not divided: a file; consecutive files of a sample
  * (base/sample_name.h); a compressed archive. A piece begins at the total weight of all items
- * before it, and belongs to the shard whose range of the total weight has the middle of its first
- * item. So for any number of shards, shards are contiguous, disjoint and complete, and deviate from
- * equal sizes by less than a piece. The weight of an item is its size plus one byte, so that empty
- * files count; that of a compressed archive its compressed size. */
+ * before it, and belongs to the shard whose range of the total weight contains the middle of its
+ * first item. So for any number of shards, shards are contiguous, disjoint and complete, and
+ * deviate from equal sizes by less than a piece. The weight of an item is its size plus one byte,
+ * so that empty files count; that of a compressed archive its compressed size. */
 #ifndef CLPIPE_SOURCES_PORTION_H
 #define CLPIPE_SOURCES_PORTION_H
 

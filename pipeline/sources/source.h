@@ -12,14 +12,13 @@
  *
  * Threads. recognise, prepare, list and close are called by one thread at a time, list once for
  * each source, in the order of the sources. open is called when all sources have been listed, by
- * any thread, several at a time, also for members of one source; the fields that it uses do not
- * change any more, or have a lock. If members can only be read in order (a compressed archive),
- * `where` has SOURCE_WHERE_IN_ORDER: open is then called by one thread at a time in the order of
- * the listing. Members known from an earlier run are skipped, and one whose device has failed is
- * opened again later.
+ * any thread, several at a time, even for members of one source; the fields that it uses no longer
+ * change, or have a lock. If members can only be read in order (a compressed archive), `where` has
+ * SOURCE_WHERE_IN_ORDER: open is then called by one thread at a time in the order of the listing.
+ * Members found in earlier work are skipped, and one whose device has failed is opened again later.
  *
  * A member is opened by its listed path and `where`, a number defined by the kind (an offset in the
- * archive), besides size and modification time. Several blobs of one descriptor may be open: they
+ * archive), and by size and modification time. Several blobs of one descriptor may be open: they
  * are ranges (blob_of_range), and the source keeps the descriptor. */
 #ifndef CLPIPE_SOURCES_SOURCE_H
 #define CLPIPE_SOURCES_SOURCE_H

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 /* Number of source directories kept open; others are opened by name each time. A shell pattern can
- * give more of them than a process may have descriptors. */
+ * name more of them than a process may have descriptors. */
 #define KEPT_OPEN 64
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -305,7 +305,7 @@ static enum status add_named(struct named *named, const char *open_path, const c
             entry_unreadable(&entry, number,
                              "the name ends in a carriage return: the list has Windows line ends");
         else
-            entry_unreadable(&entry, number, "cannot look at the file");
+            entry_unreadable(&entry, number, "cannot examine the file");
     }
     return listing->add(listing, path, length, &entry, err);
 }
@@ -373,7 +373,7 @@ static enum status add_listed(void *context, const char *path, size_t length, st
     return add_named(context, path, path, length, err);
 }
 
-/* Opens a list of clpipe list until it was read. */
+/* Keeps a list of clpipe list open until it is read. */
 static enum status open_list_file(struct source *source, struct error *err)
 {
     struct listfile *list = source->state;

@@ -1,6 +1,6 @@
 /* spool.h: an unlinked temporary file: append only, random reads.
  *
- * The last bytes are buffered in memory, also for reading, so small data never reaches the disk.
+ * The last bytes are buffered in memory, and read from there, so small data never reaches the disk.
  * The file has no name (O_TMPFILE, or unlinked at once), so a killed process leaves nothing behind.
  * One thread at a time. */
 #ifndef CLPIPE_SOURCES_SPOOL_H
@@ -23,7 +23,7 @@ uint64_t spool_size(const struct spool *spool);
 /* Reads exactly `size` bytes at `offset`; the range must be within spool_size. */
 enum status spool_read(const struct spool *spool, void *data, size_t size, uint64_t offset,
                        struct error *err);
-/* Drops the contents and frees their disk space. */
+/* Drops the contents and frees the disk space. */
 enum status spool_reset(struct spool *spool, struct error *err);
 /* Accepts NULL. */
 void spool_close(struct spool **spool);

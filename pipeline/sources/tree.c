@@ -53,7 +53,7 @@ struct tree {
     struct stat st;
     bool can_skip;      /* it may have names to skip */
     bool has_children;  /* directories in it were queued */
-    unsigned own;       /* names written by clpipe found in it */
+    unsigned own;       /* names written by clpipe that were found in it */
     unsigned flags;     /* enum pending_flags */
     struct bytes path;  /* "" for the root */
     size_t prefix;      /* length of `child` before the entry's name */
@@ -185,7 +185,7 @@ static enum status found_directory(struct tree *tree, const struct entry *entry,
 }
 
 /* For a directory at or below a followed link: is it the same as a directory above it? Checks each
- * of these again, since a list of them would grow with the depth. Sets *number if the path has too
+ * of them again, since a list of them would grow with the depth. Sets *number if the path has too
  * many links in a row. */
 static bool leads_back(struct tree *tree, int *number)
 {
@@ -265,12 +265,12 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     else if (number == ENOENT)
         entry_vanished(&entry);
     else
-        entry_unreadable(&entry, number, "cannot look at the file");
+        entry_unreadable(&entry, number, "cannot examine the file");
     return tree->found(tree->context, child->data, child->length, &entry, err);
 }
 
-/* Names written by clpipe: its marker files, and the files of reports and trees copied without
- * markers. */
+/* Names written by clpipe: its marker files, and the files of reports and trees that were copied
+ * without markers. */
 enum {
     OWN_MARK = 1 << 0,
     OWN_REPORT = 15 << 1, /* all of the above */
@@ -348,7 +348,7 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
         return found_directory(tree, &entry, err);
     if (errno == 0)
         return STATUS_OK;
-    entry_unreadable(&entry, errno, "cannot read all of the directory");
+    entry_unreadable(&entry, errno, "cannot read the whole directory");
     return found_directory(tree, &entry, err);
 }
 

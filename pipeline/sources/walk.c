@@ -47,7 +47,7 @@ struct division {
 struct range {
     struct list_share share;
     uint64_t from, to, count, bytes;
-    struct division end; /* after it, if it was divided in the spool */
+    struct division end; /* after the share, if it was divided in the spool */
 };
 
 struct walk {
@@ -58,7 +58,7 @@ struct walk {
 
     struct spool *spool;
     struct spool_reader reader;
-    uint64_t looked_at, limit; /* items that count against the limit; UINT64_MAX: none */
+    uint64_t looked_at, limit; /* items that count towards the limit; UINT64_MAX: no limit */
     struct walk_passed passed;
     struct range own;        /* returned by this walk */
     struct range given;      /* the last share passed on; initially its own */
@@ -79,7 +79,7 @@ struct walking {
     uint16_t source;
     uint64_t found;
     struct portion_total total; /* if there are shares */
-    struct bytes last;          /* the previous path, likewise */
+    struct bytes last;          /* likewise, the previous path */
     struct source_start start;  /* storage for listing.start */
     struct division division;   /* likewise */
 };
@@ -361,7 +361,7 @@ static enum status find_source_kind(struct source *source, const struct walk_con
         return STATUS_OK;
     if (name[0] == 0)
         return error_set(err, STATUS_USAGE,
-                         "a SOURCE is empty: give a directory, a file, @LIST or -");
+                         "a SOURCE is an empty name: give a directory, a file, @LIST or -");
     const int number = path_stat_at(AT_FDCWD, name, &st, 0) == 0 ? 0 : errno;
     const bool link = number != 0 && path_stat_at(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (number == 0 || (link && config->promises_image(name)))

@@ -7,13 +7,13 @@
  * its own order without duplicates.
  *
  * Items are every regular file and every symbolic link to one, and everything that
- * could not be read, with its failure. Directories are no items. In particular:
- *  - FIFOs, sockets and device nodes, also through links, are not-an-image and never opened.
+ * could not be read, with its failure. Directories are not items. In particular:
+ *  - FIFOs, sockets and device nodes, even behind links, are not-an-image and never opened.
  *  - A broken or circular link is unreadable (ENOENT, ENOTDIR, ELOOP) if its name
  *    promises an image or if it was named as a SOURCE or in a list, else not-an-image.
  *  - A directory that cannot be opened or read to its end is unreadable; its item's path ends in
- *    '/' ("./" for a SOURCE itself). Entries read before stay. A SOURCE that cannot be opened at
- *    all ends the walk.
+ *    '/' ("./" for a SOURCE itself). Entries read before that stay. A SOURCE that cannot be opened
+ *    at all ends the walk.
  *  - An entry that disappears before its stat() has vanished.
  *  - In a list: a missing file is unreadable, a directory not-an-image.
  *
@@ -44,8 +44,8 @@ struct walk;
 struct walk_config {
     struct walk_options options;
     const char *spool_directory; /* existing directory for temporary files */
-    uint64_t memory;             /* bytes for sorting, at least 1 MiB; in addition less than 1 MiB
-                                  * and a few times the longest path are used */
+    uint64_t memory;             /* bytes for sorting, at least 1 MiB; the walk uses up to 1 MiB
+                                  * and a few times the longest path in addition */
     /* Files and directories that are never input: the output, its temporary files, its work
      * directory. Identified by device and inode if they exist, otherwise by directory and name;
      * "NAME.partial" and "NAME.tmp-..." beside one are skipped, too. */
@@ -66,9 +66,9 @@ struct walk_config {
 struct walk_item {
     uint64_t sequence; /* 0, 1, 2... in the final order */
     uint16_t source;   /* index into sources */
-    const char *path;  /* relative to its source, NUL-terminated bytes; for a file as source its
-                        * last component; in a list as given, without leading "./" and repeated
-                        * '/' */
+    const char *path;  /* relative to its source, NUL-terminated bytes; for a source that is a
+                        * file, its last component; in a list, as given, without leading "./" and
+                        * repeated '/' */
     uint32_t path_length;
     uint64_t bytes; /* size of the file */
     int64_t mtime_ns;

@@ -272,7 +272,7 @@ def made_archives(picture):
                            ["b.png"], {"s.png": SPARSE}),
         # beginnings and ends of tar
         "zeros.tar": (bytes(10240), [], {}),
-        "nothing.tar": (b"", [], {"": "empty: an archive of no bytes"}),
+        "nothing.tar": (b"", [], {"": "empty: an empty file"}),
         "folders.tar": (made_tar([("d", {"type": tarfile.DIRTYPE}), ("e", {"type": tarfile.DIRTYPE})]),
                         [], {}),
         "blocks.tar": (a, good, {}),
@@ -363,7 +363,7 @@ def made_archives(picture):
                        {"": "corrupt: not an archive"}),
         "none.zip": (raw_zip([]), [], {"": "corrupt: not an archive"}),
         "no-directory.zip": (raw_zip([z])[:-90], [], {"": "corrupt: "}),
-        "nothing.zip": (b"", [], {"": "empty: an archive of no bytes"}),
+        "nothing.zip": (b"", [], {"": "empty: an empty file"}),
         "slashes.zip": (made_zip([("d/", b""), ("d/a.png", picture)]), ["d/a.png"], {}),
         "link.zip": (raw_zip([zip_member(b"s.png", b"a.png", mode=0o120777), z]), good,
                      {"s.png": LINK}),

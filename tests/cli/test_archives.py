@@ -409,7 +409,7 @@ def test_entries_of_one_place(clpipe, tmp_path, tree):
         assert result.returncode == 1
         assert list(rows(tmp_path / "o.h5")[0]) == [f"{count}.zip/a.jpg"]
         shown = clpipe("info", "o.h5", "--failures").stdout
-        assert f"{count}.zip/\tcorrupt\t{count - 1} of {count} entries are not there, or have the place of another" in shown
+        assert f"{count}.zip/\tcorrupt\t{count - 1} of {count} entries are missing, or have the place of another" in shown
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """ingest --blur 3: features of the blurred picture, against Pillow and numpy; the same bits by exact
-and by rounded-up ranges; beside features of the picture as decoded; and neither goes on with the
+and by rounded-up ranges; beside features of the picture as decoded; and neither continues with the
 other's file."""
 import json
 import os

@@ -1,4 +1,4 @@
-"""A clustering that is killed, or asked to stop, goes on from its checkpoint to the same bits.
+"""A clustering that is killed, or asked to stop, continues from its checkpoint to the same bits.
 
 The moments are drawn from CLPIPE_SEED, which is printed."""
 

@@ -197,7 +197,7 @@ def test_one_fails_at_a_level(place, several, tmp_path, case):
 @pytest.mark.deep
 @pytest.mark.parametrize("call", ("launch", "transfer", "callback", "buffer", "queue", "kernel"))
 def test_one_fails(place, several, restarts, tmp_path, call):
-    """The other goes on from where both were, with a notice that names the first."""
+    """The other continues from where both were, with a notice that names the first."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0

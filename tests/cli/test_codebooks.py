@@ -420,7 +420,7 @@ def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
     ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))
     assert digest(tmp_path / "few.h5") == before
     draw(tmp_path / "in", 63, 1)
-    check_one_error(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"), 2, "few.h5 has the features of few",
+    check_one_error(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"), 2, "few.h5 has the features for few",
                     "--preset best --add")
     ok(clpipe("ingest", "in", "-o", "few.h5"))
     assert preset_of(tmp_path / "few.h5") == (preset, features)

@@ -162,7 +162,7 @@ def test_refusals(finished, tmp_path):
     refused(2, finished, "--name", "nothing", say=["nothing"])
     refused(2, finished, "--classes", table, say=[table])
     for text, say in (("", "line 1"), ("path\na.jpg\n", "line 1 has no path and class"),
-                      ('"a.jpg,b\n', "quoted field without an end"), ('"a"b,c\n', "after a quoted"),
+                      ('"a.jpg,b\n', "quoted field that does not end"), ('"a"b,c\n', "after a quoted"),
                       ("a.jpg,x\n", "")):
         table.write_text(text)
         refused(3, finished, "--classes", table, say=[table, say])

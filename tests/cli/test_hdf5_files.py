@@ -137,7 +137,7 @@ def test_nested_virtual_datasets(ask, tmp_path, rows):
     virtual(tmp_path / "n.h5", rows, [(".", "here")], "there")
     assert ask("n.h5:/15").returncode == 0
     for name in ("16", "here"):
-        check_one_error(ask(f"n.h5:/{name}", "--force"), 3, "takes them from there in a circle")
+        check_one_error(ask(f"n.h5:/{name}", "--force"), 3, "takes them from there in a cycle")
 
 
 def test_external_files(ask, tmp_path, rows, monkeypatch):

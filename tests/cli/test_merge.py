@@ -134,7 +134,7 @@ def test_shards_in_any_order(clpipe, place):
     (["a.h5", "c.h5", "-o", "x.h5"], 2, ["alpha", "white", "drop"]),
     (["a.h5", "a.h5", "-o", "x.h5"], 2, ["both have the source a"]),
     (["a.h5", "none.h5", "-o", "x.h5"], 2, ["no file none.h5"]),
-    (["a.h5", "shards/shard-00000.h5", "-o", "x.h5"], 2, ["only one has the feature counts"]),
+    (["a.h5", "shards/shard-00000.h5", "-o", "x.h5"], 2, ["only one of them has the feature counts"]),
     (["a.h5", "b.h5", "-o", "b.h5", "--force"], 2, ["b.h5", "one of the files"]),
     (["a.h5", "b.h5", "-o", "all.h5"], 3, ["all.h5 exists", "--force"]),
     (["a.h5", "b.h5", "-o", "note.txt", "--force"], 3, ["note.txt is not a clpipe file"]),

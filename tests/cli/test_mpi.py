@@ -158,7 +158,7 @@ def start(mpirun, place, cwd, ranks, *args):
 
 @pytest.mark.slow
 def test_killed(mpirun, place, tmp_path):
-    """A rank is killed; other numbers of ranks, or one process, go on from the checkpoint."""
+    """A rank is killed; other numbers of ranks, or one process, continue from the checkpoint."""
     draw = random.Random(SEED)
     args = ["-k", "64", "--init", "random", "--max-iter", "60"]
     run_clpipe("cluster", place / "more.npy", *args, "-o", tmp_path / "whole.h5", "-q")
@@ -306,7 +306,7 @@ def test_started_by_a_rank(mpirun, place, tmp_path):
                                 capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         lines = clpipe_lines(result.stderr)
         assert result.returncode == code and len(lines) == (code != 0), result.stderr
-        assert not lines or "is itself rank 0 of MPI" in lines[0] and "--mpi off" in lines[0]
+        assert not lines or "is itself MPI rank 0" in lines[0] and "--mpi off" in lines[0]
     result = subprocess.run([*command, f"{CLPIPE} info x.h5 --digest"], cwd=tmp_path, text=True, capture_output=True,
                             stdin=subprocess.DEVNULL, timeout=60)
     assert result.returncode == 0 and len(result.stdout.split()) == 1, result.stderr
@@ -437,7 +437,7 @@ int MPI_Comm_split(MPI_Comm all, int color, int key, MPI_Comm *out)
 @pytest.mark.deep
 @pytest.mark.parametrize("source, words", [
     pytest.param(NO_THREADS, "does not provide MPI_THREAD_FUNNELED", id="threads"),
-    pytest.param(NO_GROUP, "the ranks cannot reach each other any more", id="group")])
+    pytest.param(NO_GROUP, "the ranks can no longer reach each other", id="group")])
 def test_one_rank_of_another_mpi(mpirun, place, tmp_path, source, words):
     """MPI itself lacks something in rank 1: all end, and one line says so."""
     compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
@@ -621,8 +621,8 @@ def test_info_of_an_unfinished_ingest(mpirun, photos, tmp_path):
 
     mpirun(2, *args, "--strict", cwd=tmp_path, code=1)
     lines = info().stdout.splitlines()
-    assert lines[0] == "all.h5   not there yet: an ingest by 2 ranks is unfinished", lines
-    assert lines[1].split(maxsplit=1)[1] in ("0 of 2 have done their part", "1 of 2 have done their part")
+    assert lines[0] == "all.h5   does not exist yet: an ingest by 2 ranks is unfinished", lines
+    assert lines[1].split(maxsplit=1)[1] in ("0 of 2 have finished their part", "1 of 2 have finished their part")
     found = json.loads(info("--json", "-").stdout)["unfinished"]
     logs = [json.loads(run_clpipe("info", path.with_suffix(""), "--json", "-", cwd=tmp_path).stdout)["unfinished"]
             for path in tmp_path.glob("all.h5.parts/*.partial")]

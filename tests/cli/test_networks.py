@@ -311,7 +311,7 @@ CHANGES = [
     ("layer", 5, "b", 3, "layer 5 (multiply): its factors are not one for each channel"),
     ("layer", 5, "mul_a", -1, "layer 5 (multiply): its multiplier or its shift is out of range"),
     ("layer", 6, "height", 0, "its classes belong to an output that is too large"),
-    ("layer", 6, "height", 3, "layer 6 (sum): it makes more than a pixel"),
+    ("layer", 6, "height", 3, "layer 6 (sum): it makes more than one pixel"),
     ("layer", 6, "kind", 7, "layer 6 (?): its kind is unknown"),
     ("output", 0, "tensor", 9, "its classes belong to an output that does not exist"),
     ("output", 0, "name", "Upper", "output 0: its name is not valid"),
@@ -319,7 +319,7 @@ CHANGES = [
     ("", 0, "classes", ["one", "two", "three"], None),
     ("", 0, "classes", ["one", ""], "the names of its classes are not one line each"),
     ("", 0, "classes", ["one", "t\x1b"], "the names of its classes are not one line each"),
-    ("", 0, "about", "no newline", "the text about it is not valid"),
+    ("", 0, "about", "no newline", "its description is not valid"),
     ("", 0, "class_output", 1, "its classes belong to no output"),
     ("", 0, "class_scale", numpy.array([1, numpy.inf]), "a scale or a bias of its classes is not a number"),
     ("", 0, "picture", (0, 5, 9), "its pictures have no side, or too large ones"),
@@ -371,7 +371,7 @@ def test_damaged_networks(tmp_path):
     check_network(tmp_path, small(), pictures_for(small(), 1))
     for length in (0, 1, 7, 8, 95, 127, 128, 500, len(data) - 1):
         assert refused(tmp_path, data[:length]) == (
-            "not a network of clpipe: clpipe-network makes one from an ONNX file" if length < 128 else
+            "not a clpipe network: clpipe-network makes one from an ONNX file" if length < 128 else
             NO_USE + "it is cut off, or bytes follow it")
     assert refused(tmp_path, data + b"\0") == NO_USE + "it is cut off, or bytes follow it"
     assert refused(tmp_path, b"clp-net2" + data[8:]) == "not a network of version 1"

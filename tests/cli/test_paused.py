@@ -312,7 +312,7 @@ def test_two_at_once(shim, work, tmp_path, locks):
 
 @pytest.mark.parametrize("done", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_taken_over_in_the_middle(shim, work, tmp_path, done):
-    """A paused ingest, whose log another one goes on with: the first ends, whether the other is done or still at
+    """A paused ingest, whose log another one continues with: the first ends, whether the other is done or still at
     work, and the result is that of an ingest that nobody disturbed."""
     args, whole = work
     first = begin_work(shim, args, tmp_path, "none")

@@ -151,7 +151,7 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
                                   "-"), 1)
     assert report["from_unfinished_run"] and (report["images"], report["failures"]) == (13, 5)
     assert digest(tmp_path / "y.h5") == digest(base / "features.h5")
-    # In place, and the run goes on from there.
+    # In place, and the run continues from there.
     assert run_clpipe("repair", tmp_path / "x.h5").returncode == 1
     assert log.exists() and digest(tmp_path / "x.h5") == digest(base / "features.h5")
     again = report_of(run_clpipe("ingest", mixed, "-o", tmp_path / "x.h5", *FEATURES, "--json",

@@ -279,7 +279,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
     assert f"of {few} images by oplbp, hsv, hog" in first.stdout  # no preset that can be asked for
     again = clpipe("run", "p", "--preset", "good")
     assert again.returncode == 0 and "nothing new" in again.stdout
-    assert "keeps the features of few images; --add adds those of preset good" in again.stderr
+    assert "keeps the features for few images; --add adds those of preset good" in again.stderr
     random = numpy.random.default_rng(5)
     for i in range(64):
         Image.fromarray(random.integers(0, 256, (40, 40, 3), "u1")).save(tmp_path / "p" / f"{i}.png")
@@ -288,7 +288,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
         refused = clpipe(command, "p", "--preset", "good", "-o", "clpipe.h5")
         assert refused.returncode == 2 and inode(tmp_path / "clpipe.h5") == before
         assert error_lines(refused)[-1].endswith(
-            "clpipe.h5 has the features of few images, not those of preset good; to add it: "
+            "clpipe.h5 has the features for few images, not those of preset good; to add it: "
             f"clpipe {command} p --preset good -o clpipe.h5 --add")
     assert clpipe("run", "p").returncode == 0  # nothing is asked for: as it is
     assert clpipe("run", "p", "--preset", "good").returncode == 2

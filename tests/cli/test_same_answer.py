@@ -82,7 +82,7 @@ def test_tiles(task):
 
 @pytest.mark.variations
 def test_killed(task):
-    """Killed as soon as there is something to go on from."""
+    """Killed as soon as there is something to continue from."""
     directory, arguments, wanted = task
     output, state = directory / "killed.h5", directory / "killed.h5.kmeans.checkpoint"
     command = [*arguments, "killed.h5", "--checkpoint", "0.001", "--threads", "1"]

@@ -256,7 +256,7 @@ def test_per_cluster_and_within(folder, select, tmp_path):
 def test_stored_listed_exported_removed(folder, select, tmp_path):
     select(10)
     before = (tmp_path / "f.h5").stat()
-    assert "is there already: nothing to do" in select(10).stdout
+    assert "already exists: nothing to do" in select(10).stdout
     assert (tmp_path / "f.h5").stat().st_ino == before.st_ino
     assert "replace it with --force" in error_lines(select(11, code=2))[0]
     select(11, "--force")

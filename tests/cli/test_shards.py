@@ -90,7 +90,7 @@ def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
 @pytest.mark.parametrize("shard,env,said", [
     ("slurm/8", {"SLURM_ARRAY_TASK_ID": "3"}, (3, 8)),
     ("slurm/8", {"SLURM_ARRAY_TASK_ID": "17", "SLURM_ARRAY_TASK_COUNT": "2"}, "0 to 7"),
-    ("slurm/8", {}, "no task of a Slurm array"),
+    ("slurm/8", {}, "not a task of a Slurm array"),
     ("slurm/8", {"SLURM_ARRAY_TASK_ID": "x"}, "task is x"),
     ("mpi", {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, (2, 4)),
     ("mpi", {"PMI_RANK": "0", "PMI_SIZE": "1"}, (0, 1)),

@@ -140,7 +140,7 @@ def test_what_is_there_is_kept(folder, tmp_path):
     assert tree(tmp_path / "out") == before
     assert (tmp_path / "out" / "shard-000001.tar").stat().st_mtime_ns == times["shard-000001.tar"]
     other = export(folder, "--to", tmp_path / "out", "--samples", 8, code=3)
-    assert "made from something else, or in another way" in error_lines(other)[0]
+    assert "made from other data or with other options" in error_lines(other)[0]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine")
     assert "is not empty" in error_lines(export(folder, "--to", tmp_path / "mine", code=3))[0]

@@ -1,5 +1,5 @@
 """clpipe tune and its use in an ingest: the cache of winners, and that no kernel is used that does
-not build or counts wrong (tests/miscount simulates these)."""
+not build or miscounts (tests/miscount simulates these)."""
 
 import hashlib
 import json
@@ -301,7 +301,7 @@ def test_variants_that_fail_are_not_taken(cached):
     result = cached("tune", *SMALL, "--feature", "gray:bins=64", "--json", "-",
                     miscount="wrong:histogram_private unbuilt:histogram_local")
     assert result.returncode == 1, result.stderr
-    assert "counted wrong" in error_lines(result)[-1]
+    assert "miscounted" in error_lines(result)[-1]
     (device,) = json.loads(result.stdout)
     outcome = {}
     for trial in device["tried"]:

@@ -27,7 +27,7 @@ def test_before_the_file_is_there(clpipe, stopped, tmp_path):
     result = clpipe("info", "f x.h5")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0] == "f x.h5   not there yet: a run is unfinished"
+    assert lines[0] == "f x.h5   does not exist yet: a run is unfinished"
     assert lines[1].split(maxsplit=1) == ["partial", "14 files done: 13 images, 1 failure, 0 skipped"]
     assert "f x.h5.partial, last written 20" in lines[2]
     assert lines[3].split(maxsplit=2)[2] == "no process"
@@ -102,12 +102,12 @@ def test_looking_changes_nothing(clpipe, stopped):
 def test_clusterings(clpipe, photos, tmp_path):
     """Their states are beside the file; files of others are ignored."""
     assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
-    assert "goes on from it" not in clpipe("info", "x.h5").stdout
+    assert "continues from it" not in clpipe("info", "x.h5").stdout
     for name in ["x.h5.kmeans.checkpoint", "x.h5.by colour.checkpoint", "x.h5.checkpoint", "xah5.a.checkpoint"]:
         (tmp_path / name).write_bytes(b"state")
     (tmp_path / "link.h5").symlink_to("x.h5")
     for name in ["x.h5", tmp_path / "link.h5"]:
-        said = [line.strip() for line in clpipe("info", name).stdout.splitlines() if "goes on from it" in line]
+        said = [line.strip() for line in clpipe("info", name).stdout.splitlines() if "continues from it" in line]
         assert [line.split(", state")[0] for line in said] == ["partial   clusters by colour",
                                                               "partial   clusters kmeans"]
     report = json.loads(clpipe("info", "x.h5", "--json", "-").stdout)

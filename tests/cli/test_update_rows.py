@@ -259,7 +259,7 @@ def test_imported_features_and_neighbours(place):
     os.unlink("p1/blue/02.jpg")
     said = ingest("p1", "p2")
     assert "1 imported feature is NaN for 9 new images" in said
-    assert "have the label -1" in said and "stored neighbours" in said
+    assert "get the label -1" in said and "stored neighbours" in said
     kept = [old.index(name) for name in names()[:12]]
     with h5py.File("x.h5") as file:
         assert numpy.array_equal(file["features/clip"][:12], rows[kept])

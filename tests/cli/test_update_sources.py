@@ -99,9 +99,9 @@ def test_from_another_directory(place, monkeypatch):
         result = run_clpipe("ingest", *args, "-o", "../x.h5")
         assert result.returncode == 2
     check_one_error(run_clpipe("ingest", "p1", "-o", "../x.h5"), 2, f"p1 leads to {place}/elsewhere/p1 here",
-                    f"has that of {place}/p1", "--relocate p1")
+                    f"but to {place}/p1 in the file", "--relocate p1")
     assert stamp("../x.h5") == before
-    # By its absolute name it is a further source, and then the one that is meant.
+    # By its absolute name it is another source, and then the right one.
     ingest(place / "elsewhere/p1", "-o", "../x.h5")
     assert sources("../x.h5") == ["p1", f"{place}/elsewhere/p1"]
     report, _ = ingest("p1", "../p1", "-o", "../x.h5")
@@ -442,7 +442,7 @@ def test_the_line_about_a_feature_is_the_command(place):
     assert stamp() == before
 
 
-@pytest.mark.parametrize("spoil, parts", [("p2", ["the source p2 is not there", "--drop-source"]),
+@pytest.mark.parametrize("spoil, parts", [("p2", ["the source p2 does not exist", "--drop-source"]),
                                           ("-", ["--add", "source -", "give - as well"])])
 def test_add_needs_all_sources(place, spoil, parts):
     if spoil == "-":

@@ -62,7 +62,7 @@ def failures(path="out/x.h5"):
 
 def check_kept(before, count, said, failed):
     assert values() == before[1] and failures() == failed
-    assert f"notice: {count} image{'s' if count > 1 else ''} of out/x.h5 could not be looked at" in said
+    assert f"notice: {count} image{'s' if count > 1 else ''} of out/x.h5 could not be examined" in said
     assert "no problems found" in run_clpipe("verify", "out/x.h5").stdout
 
 
@@ -114,7 +114,7 @@ def test_disk_gives_errors(place):
         said = clpipe(*INGEST, code=1, env={"LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"list {site} {call} 5"})
         assert values() == before[1] and len(failures()) == 1
         failed.add(failures()[0])
-        stayed += "could not be looked at" in said
+        stayed += "could not be examined" in said
         assert "no problems found" in run_clpipe("verify", "out/x.h5").stdout
         shutil.copy("old.h5", "out/x.h5")
     assert {"./", "red/"} <= failed and stayed > 5
@@ -135,7 +135,7 @@ def test_listed_files(place):
     os.unlink("p1/blue/02.jpg")
     os.chmod("p1/red", 0)
     result = as_nobody(place, "ingest", "@list", "-o", "out/x.h5")
-    assert result.returncode == 1 and "2 images of out/x.h5 could not be looked at" in result.stderr
+    assert result.returncode == 1 and "2 images of out/x.h5 could not be examined" in result.stderr
     with h5py.File("out/x.h5") as file:
         assert file["images/path"][:].tolist() == [b"p1/red/03.jpg", b"p1/red/00.png"]
     assert failures() == ["p1/red/03.jpg", "p1/red/00.png", "p1/gone.jpg", "p1/blue/02.jpg"]

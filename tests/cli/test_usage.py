@@ -204,7 +204,7 @@ def test_version(clpipe):
     (["run", "x", "--jobs", "3"], ["unknown option --jobs (did you mean --threads?)"]),
     (["run", "x", "-j", "3"], ["unknown option -j", "(did you mean --threads?)"]),
     (["cluster", "x", "--n-clusters=3"], ["--n-clusters (did you mean -k?)"]),
-    (["run", "x", "--recursive"], ["directories are read with all that is below them"]),
+    (["run", "x", "--recursive"], ["directories are read with everything below them"]),
     (["info", "x", "--recursive"], ["unknown option --recursive; see"]),
     (["run", "x", "-Z"], ["unknown option -Z", "see clpipe run --help"]),
     (["run", "x", "-qZ"], ["unknown option -Z", "-qZ"]),

@@ -74,7 +74,7 @@ static struct bytes make_tiff(unsigned width, unsigned height)
 enum form { FORM_FILE, FORM_MEMBER, FORM_MEMORY, FORMS };
 
 /* The first `size` bytes of a picture. A member lies between other bytes: behind it follow those
- * that the picture would go on with. */
+ * that the picture would continue with. */
 static struct blob make_blob(enum form form, const struct bytes *picture, size_t size)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* miscount.c: makes kernels of clpipe count wrong or fail to build. A library for LD_PRELOAD.
+/* miscount.c: makes kernels of clpipe miscount or fail to build. A library for LD_PRELOAD.
  *
  *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local sparing:blur_slot"
  *

@@ -205,7 +205,7 @@ static enum status label_all(int32_t *labels, float *distances, const float *row
     return STATUS_OK;
 }
 
-/* That a clustering goes on from `before`, whose first rows are gone. */
+/* That a clustering continues from `before`, whose first rows are gone. */
 static void assert_continued(const char *path, const struct clustered *before, uint64_t gone_rows)
 {
     struct error error = ERROR_INIT;

@@ -384,7 +384,7 @@ static void test_wrong_structure(void **state)
         CASE(no_attributes, 2, NULL),
         CASE(no_parameters, 0, "no attribute 'parameters'"),
         CASE(numeric_parameters, 0, "'parameters' is not text"),
-        CASE(newer_format, 0, "has format 99, this clpipe reads format"),
+        CASE(newer_format, 0, "has format 99, but this clpipe reads format"),
         CASE(no_features, 0, "no /features"),
         CASE(huge_feature, 0, "beyond the end"),
         CASE(impossible_feature, 0, "larger than its file can hold"),

@@ -673,7 +673,7 @@ static void codebooks_are_learned_from_the_files_alone(void **state)
     assert_string_equal(identity[1], identity[0]);
 }
 
-/* A run that is interrupted, however early, goes on with the codebooks that it has learned. */
+/* A run that is interrupted, however early, continues with the codebooks that it has learned. */
 static void learned_codebooks_survive(void **state)
 {
     struct error err = ERROR_INIT;
