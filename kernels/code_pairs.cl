@@ -3,7 +3,7 @@
  * A code's bits become 64 and -64 in 8-bit integers, in two groups: those that mirroring preserves
  * and those that it inverts, each padded to whole words; the padding is 0 in rows. If E and O are
  * the two products of a pair over 64^2, its distance to the code or its mirror image is (256 - E -
- * |O|) / 2. One clear sign bit shows that some pair of the work-item is near enough.
+ * |O|) / 2. A clear sign bit shows that some pair of the work-item is near enough.
  *
  * NVIDIA: tensor cores (mma.m16n8k32 of signed bytes). A warp keeps 16 * PAIR_TILES rows in
  * registers as operands and walks the columns, 8 at a time, reading their words one iteration
@@ -122,7 +122,7 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
         }
     }
     const int least = (PAIR_BITS - 2 * (int)limit) * SQUARE;
-    /* Starts at the first columns that are not before all of the rows. */
+    /* Starts at the first columns that are not before all rows. */
     const uint first = max(begin, rows / 8 * 8);
     __global const uint *other = codes + (ulong)(first + group) * PAIR_WORDS;
 #pragma unroll

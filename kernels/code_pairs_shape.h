@@ -2,7 +2,7 @@
 #ifndef CLPIPE_KERNELS_CODE_PAIRS_SHAPE_H
 #define CLPIPE_KERNELS_CODE_PAIRS_SHAPE_H
 
-#define PAIR_EVEN  5 /* 32-bit words of bits that mirroring preserves, zero-padded, */
+#define PAIR_EVEN  5 /* 32-bit words of bits that mirroring preserves, padded with zeros, */
 #define PAIR_ODD   4 /* and of bits that it inverts */
 #define PAIR_WORDS (PAIR_EVEN + PAIR_ODD)
 #define PAIR_BITS  256 /* bits in a code */

@@ -4,7 +4,7 @@
  * No two work-items share a cell of a part, so there are no atomics. The positions of samples are
  * computed for each column and row; the orientation decides which cell they belong to. Every image
  * costs the same 8,192 samples, whatever its size: in the upright image, four per cell across and
- * two down, since those of a row mostly share cache lines. Bound by memory. */
+ * two down, since samples of a row mostly share cache lines. Bound by memory. */
 #include "code_part.h"
 
 #define CELLS  32

@@ -1,6 +1,6 @@
 /* histogram_global: every work-item adds directly to the picture's counters in global memory.
  *
- * The baseline, and the fallback for tables that do not fit local memory (a joint histogram of
+ * The baseline, and the fallback for tables that do not fit in local memory (a joint histogram of
  * 16384 bins takes 64 KiB). Bound by global atomics: good for wide, well-spread histograms, bad for
  * pictures of one colour, where every addition hits the same word. One work-group per tile. */
 #include "histogram_bins.h"

@@ -8,9 +8,9 @@
  * values, the upper 18 the larger one. Address and addend are thus each one mask away from the
  * shifted pixels, and counting a byte takes a shift, two such masks and one local atomic.
  *
- * All channels run the same code, so bytes are counted as they lie: each work-item reads 16 of them
- * next to its neighbours' (3-byte pixels never coalesce like that), vector i begins with channel i
- * mod 3, and the channel is or'ed into the address together with the copy.
+ * All channels run the same code, so bytes are counted as they come: each work-item reads 16 of
+ * them next to its neighbours' (3-byte pixels never coalesce like that), vector i begins with
+ * channel i mod 3, and the channel is or'ed into the address together with the copy.
  *
  * The lower field must not exceed 16,383. Work-items whose indices are equal modulo 32 share a
  * copy, which gets at most (GROUP / 32) * 16 / 3 bytes of a channel from each GROUP vectors; with
@@ -18,10 +18,10 @@
  * copies are summed once, at the end; rectangles are counted in chunks of rows.
  *
  * Its limits: reading, and the phases of a tile that read nothing: clearing 48 KiB, waiting for the
- * first pixels, summing. Other work-groups read meanwhile. This requires straight-line code for the
- * loads of FLIGHT vectors: after a branch, a value is copied, and the copy is waited for. Loads in
- * flight need lines of the L1 cache, of which the tables leave few; on NVIDIA loads do not allocate
- * there (no_allocate). docs/performance.md has the measured rates.
+ * first pixels, summing. Other work-groups read during these. This requires straight-line code for
+ * the loads of FLIGHT vectors: after a branch, a value is copied, and the copy is waited for. Loads
+ * in flight need lines of the L1 cache, of which the tables leave few; on NVIDIA loads do not
+ * allocate there (no_allocate). docs/performance.md has the measured rates.
  *
  * Replication follows J. Gomez-Luna et al. (2013); counters narrower than a word go back to V.
  * Podlozhnyuk's byte counters in "Histogram calculation in CUDA" (2007); counting the upper half in
@@ -196,9 +196,9 @@ INLINE uint lanes_for(uint vectors)
     return lanes;
 }
 
-/* Number of rows that cannot overflow a field. In one row a lane gets so many vectors, with at most
- * 6 bytes of a channel each, and its share of up to 15 pixels at either end; 32 / lanes rows share
- * the copies. No work-item idles while there are rows. */
+/* Number of rows that cannot overflow a field. In one row a lane gets this many vectors, with at
+ * most 6 bytes of a channel each, and its share of up to 15 pixels at either end; 32 / lanes rows
+ * share the copies. No work-item is idle while there are rows. */
 INLINE uint rows_for(uint vectors, uint lanes)
 {
     const uint each = 6u * ((vectors + lanes - 1u) / lanes) + 2u * ((14u + lanes) / lanes);

@@ -6,7 +6,7 @@
  * - Stores: one counter per byte and one store per cycle is the bound that nothing here beats.
  * - Instructions around each store. Pixels are read eight at a time as three 64-bit words, and the
  *   words are shifted in place by 16, so that extracting a byte costs one and a half instructions
- *   (both low bytes of a register can be addressed) besides the increment. Compilers rewrite that
+ *   (both low bytes of a register can be addressed), without the increment. Compilers rewrite that
  *   into a shift and a mask for each byte unless KEEP hides where the word comes from, if the
  *   driver accepts that.
  * - Store-to-load forwarding: two equal neighbours increment the same word, and the second waits

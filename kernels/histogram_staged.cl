@@ -1,10 +1,10 @@
 /* histogram_staged: pixels pass through local memory by asynchronous copies, double-buffered.
  *
  * The group starts copying a block of pixels (async_work_group_copy) into one half of a stage and
- * meanwhile counts the other half; wait_group_events and a barrier swap the halves. Rows of a grid
- * cell arrive packed, one copy per row on one event, so that counting sees consecutive pixels at an
- * aligned address whatever the layout of the picture; a long row is copied 16 bytes at a time if
- * its address allows. The finished table is copied out the same way if the tile covers its whole
+ * counts the other half in the meantime; wait_group_events and a barrier swap the halves. Rows of a
+ * grid cell arrive packed, one copy per row on one event, so that counting sees consecutive pixels
+ * at an aligned address whatever the layout of the picture; a long row is copied 16 bytes at a time
+ * if its address allows. The finished table is copied out the same way if the tile covers its whole
  * cell; otherwise it is added with atomics.
  *
  * Its limits: on devices with a copy engine beside the cores (DSPs, accelerators), neither reading

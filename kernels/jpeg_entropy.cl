@@ -136,7 +136,7 @@ INLINE uint look(const struct window *window, uint bit)
     return window->high << shift | window->low >> 1 >> (31 - shift);
 }
 
-/* Moves from bit `bit` to bit `to`, at most 31 further. */
+/* Moves from bit `bit` to bit `to`, at most 31 bits ahead. */
 INLINE void move_window(struct window *window, __global const uint *words, uint bit, uint to)
 {
     if ((bit ^ to) & 32) {

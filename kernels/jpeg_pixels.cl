@@ -3,8 +3,8 @@
  * A work-item takes eight pixels of a row. Chroma subsampled across, or across and down, goes
  * through libjpeg's triangle filter (jdsample.c): three quarters of the nearest sample and a
  * quarter of the next, with the outermost ones repeated and the library's rounding, followed by its
- * integer colour equations (jdcolor.c). decode/dct.c is the reference. Pictures that are pixels
- * already are copied, sixteen bytes per work-item, so that histograms find the whole slot in one
+ * integer colour equations (jdcolor.c). decode/dct.c is the reference. Pictures that already are
+ * pixels are copied, sixteen bytes per work-item, so that histograms find the whole slot in one
  * buffer. A group works on one picture. Its pixels are consecutive, but rows begin anywhere: they
  * are collected in local memory and stored sixteen bytes at a time. */
 #include "find_part.h"

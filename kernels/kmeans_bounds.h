@@ -11,7 +11,7 @@
 /* Stands for any longer distance, so that shifts can be subtracted from it. */
 #define FARTHEST 0x1p60f
 
-/* What the bounds need to know of data and filter:
+/* What the bounds need to know about data and filter:
  *   x  squared distance per unit of score
  *   y  a squared norm times this is at most the row's squared length
  *   z  the most that flushing to zero can take from a square

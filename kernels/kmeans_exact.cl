@@ -373,9 +373,10 @@ seed_commit(__global const float *restrict x, __global const float *restrict can
 }
 
 #if GROUP > 1
-/* What a work-item has written is visible to others that see a later atomic operation of its group: by this
- * instruction of NVIDIA's, whose devices with tensor cores come here. OpenCL 1.2 has nothing that orders writes for
- * other work-groups, mem_fence neither: it serves tests alone, which may choose these kernels on CPUs. */
+/* What a work-item has written is visible to others that see a later atomic operation of its group:
+ * by this instruction, on NVIDIA's devices with tensor cores. OpenCL 1.2 has nothing that orders
+ * writes for other work-groups, not even mem_fence, which is used only for tests: they may choose
+ * these kernels on CPUs. */
 #ifdef NVIDIA
 #define PUBLISH() __asm__ volatile("membar.gl;" ::: "memory")
 #else
@@ -448,8 +449,8 @@ static void fold_blocks(__local double *part, __local double *left, __local uint
  * candidate is not nearer. A group per block and KMEANS_TOGETHER candidates; first_block: where in
  * `sums` the first block is.
  *
- * groups: 0, or how many all launches of this round have (one for each tile): the last one to end folds the sums
- * of all blocks (fold_blocks). */
+ * groups: 0, or the groups of all launches of this round (one for each tile): the last one to end
+ * folds the sums of all blocks (fold_blocks). */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 seed_exact(__global const float *x, __global const float *candidates, __global uint *mask,
            __global const double *distances, __global const double *weights, __global double *sums,
@@ -633,10 +634,10 @@ seed_take(__global const float *restrict x, __global const float *restrict centr
 #define SCORED_EACH 4
 #define SCORED      (SCORED_EACH * AT_ONCE)
 
-/* room.bits of a block's rows: the candidates, rows place[] of rows->candidates, that may be nearer than
- * distances[]: all but those whose squared distance in float32, which is too large by less than 2^-11 of itself
- * for a stride up to KMEANS_PART_STRIDE, is at least that. One that overflows or is near the smallest numbers
- * proves nothing. */
+/* room.bits of a block's rows: the candidates, rows place[] of rows->candidates, that may be nearer
+ * than distances[]: all but those whose squared distance in float32, which is too large by less
+ * than 2^-11 of itself for a stride up to KMEANS_PART_STRIDE, is at least that. A distance that
+ * overflows or is near the smallest numbers proves nothing. */
 static void mark_block(const struct seed_rows *rows, const struct seed_room room,
                        __global const double *distances, __local const uint *place, uint trials,
                        uint first, uint count, uint lid)
@@ -697,12 +698,12 @@ static void mark_block(const struct seed_rows *rows, const struct seed_room room
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Seeds `seed` to `seed` + rounds - 1 of many sets of rows, a group for each: what seed_take, a filter
- * and seed_exact do for one with a launch each. Part p has rows[2p + 1] rows from
- * rows[2p] on, at most KMEANS_PART_BLOCKS blocks. seeds: k of each part, of which the host gives the first; in
- * and out, like distances and mask (per row) and upto (per block, part p's from rows[2p] / KMEANS_BLOCK_ROWS + p
- * on). found_seeds: how many a part has; one less if they are fewer than k and leave nothing, after which it gets
- * no more. */
+/* Seeds `seed` to `seed` + rounds - 1 of many sets of rows, a group for each: what seed_take, a
+ * filter and seed_exact do for one with a launch each. Part p has rows[2p + 1] rows from rows[2p]
+ * on, at most KMEANS_PART_BLOCKS blocks. seeds: k of each part, of which the host gives the first;
+ * in and out, like distances and mask (per row) and upto (per block, part p's from rows[2p] /
+ * KMEANS_BLOCK_ROWS + p on). found_seeds: how many a part has; one less if there are fewer than k
+ * and nothing remains, after which the part gets no more. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 seed_parts(__global const float *x, __global const uint *rows, __global const double *random,
            __global double *upto, __global double *distances, __global uint *mask,

@@ -2,7 +2,8 @@
 #ifndef CLPIPE_KMEANS_HALF_H
 #define CLPIPE_KMEANS_HALF_H
 
-/* What centroids are laid out by: see lane_start. Values less the centre are multiplied by both scales. */
+/* The terms by which centroids are laid out: see lane_start. Values less the centre are multiplied
+ * by both scales. */
 struct kmeans_half_terms {
     double square_scale, unit, slope_length, rest_least, offset_plain, offset_square;
     float scale, scale_again, growth, tiny;

@@ -1,4 +1,5 @@
-/* quality_part.h: what the host and quality_slot both read. docs/features.md defines the numbers. */
+/* quality_part.h: data shared by the host and quality_slot. docs/features.md defines the
+ * numbers. */
 #ifndef CLPIPE_KERNELS_QUALITY_PART_H
 #define CLPIPE_KERNELS_QUALITY_PART_H
 
@@ -7,7 +8,7 @@
 #define QUALITY_ITEMS     32u /* work-items of a picture; on a CPU 1 */
 #define QUALITY_SIDE_MOST 1024u
 
-#define QUALITY_TONES 4u /* one row of so many has its tones counted */
+#define QUALITY_TONES 4u /* the tones of one in this many rows are counted */
 
 /* Where edges are looked for: in 9 rows of 24. */
 #define QUALITY_GROUP   24u
@@ -15,8 +16,10 @@
 #define QUALITY_SCALES  2u  /* taps are 1 and 2 pixels apart */
 #define QUALITY_CLASSES 3u  /* spans of at least 16, 32 and 64 */
 #define QUALITY_SPAN    16u
-#define QUALITY_COLOUR  16u /* a pixel has colour if its largest channel exceeds the smallest by so much */
-/* Pixels of a border differ from its corner by at most so much: luma, and channels, which JPEG blurs. */
+#define QUALITY_COLOUR  16u /* a pixel has colour if its largest channel exceeds the smallest by
+                             * this much */
+/* Pixels of a border differ from its corner by at most this much: luma, and channels, which JPEG
+ * blurs. */
 #define QUALITY_FLAT         8u
 #define QUALITY_FLAT_CHANNEL 40u
 

@@ -107,8 +107,8 @@ static uint differing(__global const uchar *p, uint step, uint length, const uin
     return count;
 }
 
-/* Lines from an edge on that are as its corner, if they end at a straight line: the fourth after them, past
- * what JPEG leaves beside an edge, differs in half of its pixels. */
+/* The number of lines from an edge on that are like its corner, if they end at a straight line: the
+ * fourth line after them, beyond what JPEG leaves beside an edge, differs in half of its pixels. */
 static uint border(__global const uchar *first, int line_step, uint pixel_step, uint lines, uint length)
 {
     const uint corner[4] = {first[0], first[1], first[2], luma_of(first)};

@@ -37,7 +37,7 @@ static inline void add_column(__private ushort8 *cells, __global const uchar8 *c
             a += convert_ushort8(*p);
             s += a;
         }
-        /* The running sums stopped at pixel t + 1: adds t + 1 more of each. */
+        /* The running sums stopped at pixel t + 1: adds t + 1 times each. */
         s += a * (ushort)max(t + 1, 0);
         const ushort8 second = s - a;
         if (segment >= 0)
