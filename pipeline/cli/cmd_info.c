@@ -487,10 +487,10 @@ static void print_unfinished(struct sink *sink, const struct unfinished *unfinis
     if (!unfinished->exists)
         return;
     if (file && unfinished->ranks > 0)
-        sink_line(sink, "%s does not exist yet: an ingest by %u ranks is unfinished", file,
+        sink_line(sink, "%s   does not exist yet: an ingest by %u ranks is unfinished", file,
                   unfinished->ranks);
     else if (file)
-        sink_line(sink, "%s does not exist yet: a %s", file,
+        sink_line(sink, "%s   does not exist yet: a %s", file,
                   unfinished->has_log ? "run is unfinished" : "command is at work");
     if (unfinished->ranks > 0)
         sink_line(sink, "  %-9s %u of %u have finished their part", "ranks", unfinished->ranks_done,

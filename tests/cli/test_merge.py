@@ -218,7 +218,7 @@ def test_mapping_and_manifest_must_agree(clpipe, place):
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     with h5py.File(place / "m.h5", "r+") as file:
         file["parts/rows"][:] = [12, 9]
-    check_one_error(clpipe("info", "m.h5", cwd=place), 3, "from what the manifest says")
+    check_one_error(clpipe("info", "m.h5", cwd=place), 3, "as the manifest says")
 
 
 def test_a_part_that_is_the_merged_file(clpipe, place):

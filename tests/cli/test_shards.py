@@ -95,9 +95,9 @@ def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
     ("mpi", {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, (2, 4)),
     ("mpi", {"PMI_RANK": "0", "PMI_SIZE": "1"}, (0, 1)),
     ("mpi", {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, (1, 2)),
-    ("mpi", {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "no launcher"),  # a batch script
+    ("mpi", {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "no MPI launcher"),  # a batch script
     ("mpi", {"PMI_RANK": "0", "PMI_SIZE": "0"}, "PMI_RANK is 0 and PMI_SIZE is 0"),
-    ("mpi", {}, "no launcher"),
+    ("mpi", {}, "no MPI launcher"),
     ("8/8", {}, "I is 0 to 7"), ("0/0", {}, "I/N"), ("0/65537", {}, "N from 1 to 65536"), ("-1/2", {}, "0 to 1"), ("3", {}, "I/N"),
     ("/", {}, "I/N"), ("1/2/3", {}, "I/N")])
 def test_where_the_number_comes_from(clpipe, photos, shard, env, said):
