@@ -8,11 +8,11 @@
   listed below. Kernels include kernels.
 * A C file, header or kernel opens with a comment on its purpose.
 * A file name occurs once in pipeline/ and kernels/.
-* Includes form no circle: a .c and its .h count as one file, and the includes of a header without a
+* Includes form no cycle: a .c and its .h count as one file, and the includes of a header without a
   .c as those of each file that includes it.
-* A file of tests is in the folder of the sources that it tests, of the kernels or of a toy, and ends with
-  its group.
-* HDF5 is called in the folders of the result file and of the matrices only.
+* A test file is in the folder named after the sources that it tests, after the kernels or after a toy,
+and ends with its group.
+* HDF5 is called only in the folders of the result file and of the matrices.
 
 Prints each violation on one line and exits 1; without any it prints nothing and exits 0.
 """
@@ -20,7 +20,7 @@ import os
 import re
 import sys
 
-# Stage -> what it may include besides base and itself.
+# Stage -> what else it may include, apart from base and itself.
 STAGE_INCLUDES = {
     "ranks": (),
     "sources": (),
@@ -34,9 +34,9 @@ STAGE_INCLUDES = {
     "neighbours": ("ocl", "kernels", "matrix", "kmeans", "features", "result"),
 }
 
-# Folders that wire stages.
+# Folders that connect stages.
 JOBS = ("ingest", "jobs", "report", "library")
-# Job -> what other jobs it may include.
+# Job -> the other jobs that it may include.
 JOB_INCLUDES = {"report": ("jobs",), "library": ("ingest", "jobs")}
 
 # Folders that still have include cycles. Add none.
@@ -60,8 +60,8 @@ def files_below(root, directory):
 
 
 def layer_of(path):
-    """The layer of a path relative to the root: a folder's name or "kernels"; None for files that are
-    in no layer."""
+    """The layer of a path relative to the root: a folder's name or "kernels"; None for files outside all
+    layers."""
     parts = path.split(os.sep)
     if parts[0] == "kernels":
         return "kernels"
@@ -164,7 +164,7 @@ def include_graph(includes):
 
 
 def find_circles(graph):
-    """The sets of more than one module each of which reaches all others of its set."""
+    """The sets of several modules in which each module reaches all others."""
     def reachable(start):
         seen, todo = set(), [start]
         while todo:

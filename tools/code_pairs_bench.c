@@ -1,10 +1,10 @@
-/* code_pairs_bench.c: the time of comparing all codes with all.
+/* code_pairs_bench.c: the time to compare all codes with each other.
  *
  *     code_pairs_bench CODES LIMIT [DEVICE [THREADS]]
  *
- * Random codes, every thousandth one near an earlier one. DEVICE is a choice as of clpipe --device, or
- * "host" (default) for THREADS threads (2). Prints a line of JSON; "found" must be the same on every
- * device. scons builds it as build/release/code_pairs_bench.
+ * Random codes, every thousandth one near an earlier one. DEVICE is as for clpipe --device, or
+ * "host" (default) for THREADS threads (2). Prints a line of JSON; "found" must be the same on
+ * every device. scons builds it as build/release/code_pairs_bench.
  */
 #include "base/clock.h"
 #include "jobs/code_pairs.h"

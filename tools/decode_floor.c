@@ -1,4 +1,4 @@
-/* decode_floor.c: the lower bound that ingest is compared with: read, decode and count only.
+/* decode_floor.c: the lower bound that ingest is compared with: it only reads, decodes and counts.
  *
  *     decode_floor [--no-count | --streams] THREADS LIST
  *
@@ -64,7 +64,7 @@ static size_t read_file(uint8_t **buffer, size_t *room, const char *name)
     return size;
 }
 
-/* Copies the scan up to the marker behind it without stuffed bytes; returns their number. */
+/* Copies the scan up to the marker after it, without stuffed bytes; returns their number. */
 static size_t copy_scan(uint8_t *out, const uint8_t *scan, size_t size)
 {
     size_t done = 0;

@@ -4,7 +4,7 @@ in the table under their file names: the host includes them in a kernel's prolog
 
 usage: embed_kernels.py FILE.cl... FILE.h... OUTPUT.c
 
-Local includes (#include "x.h") are expanded, each once per kernel, and #line directives make compiler
+Local includes (#include "x.h") are expanded, each once per kernel; #line directives make compiler
 messages point to the original files.
 """
 import os

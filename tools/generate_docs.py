@@ -5,9 +5,9 @@
     tools/generate_docs.py CLPIPE tools/python/clpipe/_commands.py
 
 Runs CLPIPE --help --json and writes clpipe.bash, clpipe.zsh, clpipe.fish and clpipe.1 into
-DIRECTORY. The template is the man page with @COMMANDS@ and @OPTIONS@ on separate lines. The second line
-writes the Python functions and beside them options.json, the texts of their docstrings. Both are checked
-in: run it where options have changed.
+DIRECTORY. The template is the man page with @COMMANDS@ and @OPTIONS@ on separate lines. The second line writes the
+Python functions and, beside them, options.json with the texts of their docstrings. Both are checked in: run it after
+options have changed.
 """
 import json
 import os
@@ -89,7 +89,7 @@ _clpipe()
     elif [[ $previous == "=" ]]; then
         previous=${COMP_WORDS[COMP_CWORD-2]}
     elif [[ $2 == @* && $COMP_WORDBREAKS == *@* ]]; then
-        # And at a @, as if a host's name began there: what comes before it stays as it is.
+        # And at a @, as if a host's name began there: what comes before it is left alone.
         before=${COMP_LINE:0:COMP_POINT-${#2}}
         before=${before##*[[:space:]]}
         current=$before$2

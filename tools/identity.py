@@ -58,7 +58,7 @@ def _attributes(item: Any, names: Iterable[str]) -> Iterator[bytes]:
 
 
 def attributes_that_count(name: str) -> List[str]:
-    """Those of an object of this absolute name."""
+    """The names and attributes of the object with this absolute name."""
     return DEFINED.get(_pattern(name), "").split()
 
 
@@ -101,7 +101,7 @@ def _serialise(add: Callable[[bytes], Any], name: str, item: Any, known: Mapping
 
 
 def identity_of(opened: Any, known: Mapping[str, str] = MappingProxyType({})) -> str:
-    """That of an open h5py.File; known: roots of datasets by their absolute names."""
+    """The identity of an open h5py.File; known: roots of datasets by their absolute names."""
     digest = hashlib.sha256()
     _serialise(digest.update, "/", opened["/"], known)
     return digest.hexdigest()

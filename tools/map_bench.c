@@ -1,11 +1,13 @@
-/* map_bench.c: how many neighbours a map keeps, beside the principal components, and its time.
+/* map_bench.c: how many neighbours a map keeps, compared with the principal components, and its
+ * time.
  *
  *     map_bench FILE.npy euclidean|cosine|hellinger [THREADS [OUT]]
  *
  * Finds the nearest rows of all rows of FILE.npy (on the host), then their principal components and
- * their map, as a report does. Kept: the share of the 10 nearest rows of each row that are among the
- * 10 nearest in two dimensions. Prints a line of JSON; OUT gets the positions of the map, raw float32,
- * and OUT.rows the neighbours, raw int64, rows x 15. tools/bench-map runs it beside others. */
+ * their map, as a report does. Kept: the share of the 10 nearest rows of each row that are among
+ * the 10 nearest in two dimensions. Prints a line of JSON; OUT gets the positions of the map, raw
+ * float32, and OUT.rows the neighbours, raw int64, rows x 15. tools/bench-map compares it with
+ * others. */
 #include "base/clock.h"
 #include "matrix/npy.h"
 #include "neighbours/layout.h"

@@ -1,10 +1,10 @@
-/* merge_bench.c: results without pictures, as the shards of one ingest.
+/* merge_bench.c: writes results without pictures, like the shards of one ingest.
  *
  *     merge_bench DIRECTORY SHARDS ROWS
  *
  * Writes DIRECTORY/shard-00000.h5 and so on, each with ROWS made-up images and their feature
- * rgb_4x2x2 (16 values, around 64 centres). What clpipe merge makes of them is what one ingest of all
- * would have given. tools/bench-merge runs it. */
+ * rgb_4x2x2 (16 values, around 64 centres). clpipe merge makes of them what one ingest of
+ * everything would have given. tools/bench-merge runs it. */
 #include "base/random.h"
 #include "features/feature.h"
 #include "result/rewrite.h"
@@ -22,7 +22,7 @@ struct shard {
     uint64_t index, count, rows;
 };
 
-/* A row: a centre and noise, and shares that add up to 1 as counts of pixels do. */
+/* A row: a centre plus noise, as shares that add up to 1, like counts of pixels. */
 static void fill_row(float *row, uint32_t *seed)
 {
     const uint32_t centre = (random_next(seed) >> 8) % CENTRES;

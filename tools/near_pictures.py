@@ -2,9 +2,9 @@
 
 picture(kind, maker, n) is the n-th picture of a kind by one of three makers, which differ in fonts,
 layouts, library (Pillow, Pillow at twice the size, OpenCV) and noise. All pictures of a kind by a maker
-have the same template; each differs from each other one by what a person sees at a glance: other words,
-entries, bricks, stars, another person, colour or position. Nothing depends on anything but the arguments
-and the fonts that are installed. ALTERATIONS are ways in which such pictures are copied.
+have the same template; any two differ in something that a person sees at a glance: other words,
+entries, bricks, stars, another person, colour or position. Everything depends only on the arguments and the installed
+fonts. ALTERATIONS are ways in which such pictures are copied.
 """
 import functools
 import subprocess
@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont
 
-cv2.setNumThreads(1)  # one process per processor already
+cv2.setNumThreads(1)  # there is already one process per processor
 MAKERS = 3
 SYLLABLES = ("ba be bi bo da de di do fa fe ga go ha he ka ke ki la le li lo ma me mi mo na ne ni no pa "
              "pe po ra re ri ro sa se si so ta te ti to va ve vi wa we za tion ment ing ed er al th st").split()

@@ -2,15 +2,17 @@
  *
  *     network_run MODEL PICTURES OUT [ENGINE [THREADS [REPEATS]]]
  *
- * PICTURES holds bytes of 8-bit RGB, as many pictures of the network's size as there are. OUT gets, for
- * each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX Runtime as a feature
- * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime", or "cuda". Else ENGINE is "reference" (default: plain C), "host" for the best
- * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
- * REPEATS (1), in milliseconds a picture, of the clock and of the processors. ENGINE "device:SEL" is the
- * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row, for each output; its
- * line has the seconds of opening and of a batch, and those of the floor: of as many bytes as layers read and
- * write, at the rate at which this device copies (0 if REPEATS is 1). CLPIPE_NETWORK_TRACE names a file for the times of all
- * kernels. scons builds it as build/release/network_run.
+ * PICTURES holds bytes of 8-bit RGB, as many pictures of the network's size as there are. OUT gets,
+ * for each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX
+ * Runtime as a feature is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is
+ * then "runtime", or "cuda". Else ENGINE is "reference" (default: plain C), "host" for the best
+ * instructions of this processor, or the name of others. Prints a line of JSON: the least time of
+ * all REPEATS (1), in milliseconds per picture, by the clock and by the processors. ENGINE
+ * "device:SEL" is the OpenCL device that --device SEL would be: all pictures at once, REPEATS times
+ * in a row, for each output; its line has the seconds of opening and of a batch, and those of the
+ * floor: of as many bytes as layers read and write, at the rate at which this device copies (0 if
+ * REPEATS is 1). CLPIPE_NETWORK_TRACE names a file for the times of all kernels. scons builds it as
+ * build/release/network_run.
  */
 #include "base/clock.h"
 #include "base/threads.h"
@@ -45,7 +47,7 @@ static int fail(const char *what)
     return 1;
 }
 
-/* All of a file; NULL: it cannot be read. */
+/* The whole file; NULL: it cannot be read. */
 static uint8_t *slurp(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -64,13 +66,13 @@ static uint8_t *slurp(const char *path, size_t *size)
     return bytes;
 }
 
-/* Bytes of an output's values of a picture, as they are written. */
+/* The size in bytes of an output's values for a picture, as written. */
 static size_t output_bytes(const struct net_tensor *tensor)
 {
     return net_tensor_values(tensor) * (tensor->is_sum ? sizeof(uint32_t) : 1);
 }
 
-/* Stores the words of an output of a picture as bytes of its tensor; returns their end. */
+/* Stores the words of an output for a picture as bytes of its tensor; returns their end. */
 static uint8_t *store_words(uint8_t *result, const uint32_t *words, const struct net_tensor *tensor)
 {
     for (size_t i = 0; i < net_tensor_values(tensor); i++) {
@@ -110,7 +112,7 @@ static double processor_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* All pictures by the runtime, as the step gives them. */
+/* Computes all pictures by the runtime, in the form in which the step passes them. */
 static int run_onnx(const char *path, const char *pictures, const char *output, bool cuda,
                     unsigned threads, int repeats)
 {
@@ -156,7 +158,7 @@ static int run_onnx(const char *path, const char *pictures, const char *output, 
 
 /* --- on a device ----------------------------------------------------------------------------- */
 
-/* Bytes that the layers of a picture read and write. */
+/* The number of bytes that the layers read and write for a picture. */
 static double moved_bytes(const struct net_model *model)
 {
     struct net_plan plan;
@@ -184,7 +186,7 @@ static double moved_bytes(const struct net_model *model)
     return bytes;
 }
 
-/* Bytes a second that the device copies, read and written; 0: it does not tell. */
+/* Bytes per second that the device reads and writes when copying; 0: unknown. */
 static double copy_rate(struct ocl_context *context)
 {
     const size_t bytes = (size_t)256 << 20;
@@ -222,8 +224,8 @@ static double copy_rate(struct ocl_context *context)
     return rate;
 }
 
-/* One output of all pictures, one batch, `repeats` times; `at` is its place in the results of a picture, `rate`
- * what the device copies, in bytes a second. */
+/* Computes one output for all pictures, in one batch, `repeats` times; `at` is its place in the
+ * results of a picture, `rate` the device's copy rate in bytes per second. */
 static enum status run_output(struct job *job, struct ocl_context *context,
                               const struct net_output *output, size_t at, int repeats, double rate,
                               struct error *err)

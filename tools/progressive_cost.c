@@ -1,12 +1,14 @@
-/* progressive_cost.c: what progressive JPEG files cost the host, and what of them a device could do.
+/* progressive_cost.c: what progressive JPEG files cost the host, and which part of this a device
+ * could do.
  *
  *     progressive_cost ROUNDS FILE...
  *
- * Makes of each baseline FILE a progressive one with the same coefficients (libjpeg's usual script, as
- * jpegtran -progressive), in memory. Decodes both in turn, to coefficients and to pixels, and prints the
- * medians over the rounds of the processor time. Then what the scans of the progressive files have: bytes by class, and
- * for refinements of AC coefficients, which are decoded one bit after the other, how many bits and symbols
- * the longest chain of scans has that depend on each other: those of one component.
+ * Makes a progressive file of each baseline FILE, with the same coefficients (libjpeg's usual
+ * script, as jpegtran -progressive), in memory. Decodes both in turn, to coefficients and to
+ * pixels, and prints the medians over the rounds of the processor time. Then prints what the scans
+ * of the progressive files contain: bytes by class, and for refinements of AC coefficients, which
+ * are decoded one bit after the other, how many bits and symbols the longest chain of dependent
+ * scans has: those of one component.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -229,7 +231,7 @@ int main(int argc, char **argv)
     for (int class = 0; class < CLASSES; class ++)
         printf("%s: %.1f scans, %.1f %% of the bytes\n", names[class], scans[class] / count,
                100 * bytes[class] / all);
-    printf("AC refine: of its bits %.0f %% correct known coefficients; a file has %.0f kbit, %.0f "
+    printf("AC refine: %.0f %% of its bits correct known coefficients; a file has %.0f kbit, %.0f "
            "thousand new coefficients; its longest chain %.0f kbit, %.0f thousand\n",
            100 * corrections / refined_bits, refined_bits / count / 1e3, new_values / count / 1e3,
            chain_bits / count / 1e3, chain_symbols / count / 1e3);

@@ -4,9 +4,9 @@
  *
  * Reads FILE.npy (float32) once, then finds the N nearest rows of every row ROUNDS times and writes
  * OUT.rows (int64) and OUT.squared (float32), rows x N, raw. MEMORY is in bytes (default 8 GiB);
- * DEVICE is a choice as of clpipe --device, or "host" (default) for the threads alone. Prints a line
- * of JSON for each round; with "kernels" it waits for each kernel, and the line has their seconds on
- * the device. tools/bench-similar runs it beside others.
+ * DEVICE is as for clpipe --device, or "host" (default) for the threads alone. Prints a line of
+ * JSON for each round; with "kernels" it waits for each kernel, and the line has their seconds on
+ * the device. tools/bench-similar compares it with others.
  */
 #include "base/clock.h"
 #include "matrix/npy.h"

@@ -1,11 +1,12 @@
-/* store_bench.c: the time from finished images to the finished file, without images and devices.
+/* store_bench.c: the time from finished images to the finished file, without real images or
+ * devices.
  *
  *     store_bench [--compress] FILE.h5 ROWS THREADS SPEC...
  *
  * THREADS threads put ROWS made-up images with the features of SPEC... into the store, as the store
- * threads of an ingest do; features that learn get a made-up codebook. Then the file is built. Prints a
- * line of JSON: the bytes of a row, seconds and processor seconds of both parts. FILE.h5 is begun
- * anew and stays. */
+ * threads of an ingest do; features that learn get a made-up codebook. Then the file is built.
+ * Prints a line of JSON: the bytes of a row, seconds and processor seconds of both parts. FILE.h5
+ * is started anew and kept. */
 #include "base/clock.h"
 #include "features/codebook.h"
 #include "features/descriptor.h"
@@ -73,7 +74,7 @@ static void *put_rows(void *context)
     return NULL;
 }
 
-/* Words with as much in them as a count of pixels or a sum of descriptors has. */
+/* Words with as many significant bits as a count of pixels or a sum of descriptors. */
 static bool make_counters(struct bench *bench, const struct feature_set *features)
 {
     uint32_t state = 1;

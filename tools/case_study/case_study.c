@@ -4,12 +4,12 @@
  *     case_study [-d DEVICE] [-n DESCRIPTORS] [-D COLUMNS] [-k WORDS] [-r ROUNDS] [-t THREADS]
  *                [-1 SHARE] [FILE.jpg...]
  *
- * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128, from 1 to 255;
- * patches are taken all over the files' pictures, or over a synthetic one. The words are clpipe's
- * k-means of a sample, rounded. Descriptors and words are on the device before the clock starts, and labels and
- * counts stay there. In each of ROUNDS rounds every way runs once; medians are printed, with the ratio
- * to `naive`. Plain C on one core labels one descriptor in SHARE and is multiplied. Labels and counts of
- * all ways must be equal. Exit status 1: they are not.
+ * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128, from 1 to
+ * 255; patches are taken all over the files' pictures, or over a synthetic one. The words are
+ * clpipe's k-means of a sample, rounded. Descriptors and words are on the device before the clock
+ * starts, and labels and counts stay there. Every way runs once in each of ROUNDS rounds; medians
+ * are printed, with the ratio to `naive`. Plain C on one core labels one descriptor in SHARE and is
+ * multiplied. Labels and counts of all ways must be equal. Exit status 1: they differ.
  */
 #include "base/clock.h"
 #include "base/random.h"
@@ -123,7 +123,8 @@ static bool read_jpeg(struct picture *picture, const char *path)
     return picture->gray;
 }
 
-/* Random values at distances that halve, and linear between them: edges and texture of all sizes. */
+/* Random values on grids whose spacing halves, interpolated linearly: edges and texture of all
+ * sizes. */
 static bool synthesize(struct picture *picture)
 {
     uint32_t random = RANDOM_START;
@@ -381,7 +382,7 @@ static enum status open_engine(struct study *study, struct error *err)
     return status;
 }
 
-/* Everything that follows from words and descriptors is made again, as for new ones. */
+/* Everything that depends on words and descriptors is computed again, as for new ones. */
 static enum status run_engine(struct study *study, struct error *err)
 {
     struct assign *assign = &study->shard.assign;
@@ -488,7 +489,7 @@ static enum status run_step(struct study *study, unsigned w, struct error *err)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-/* Whether labels and counts that are on the device are right; labels: of the kernels' buffer. */
+/* Whether labels and counts on the device are right; labels: those in the kernels' buffer. */
 static enum status check(struct study *study, unsigned w, uint32_t *labels, uint32_t *counts,
                          struct error *err)
 {

@@ -108,7 +108,7 @@ KERNEL in_constant ARGUMENTS(__constant)
 }
 #endif
 
-/* The words of pictures where the labels are known: behind clpipe's own assignment. */
+/* The words of pictures whose labels are known: follows clpipe's own assignment. */
 __kernel void count_labels(__global const int *restrict labels, __global uint *restrict counts,
                            uint count)
 {
@@ -127,7 +127,8 @@ __kernel void read_once(__global const float4 *restrict rows, __global float *re
     out[get_global_id(0)] = sum.x + sum.y + sum.z + sum.w;
 }
 
-/* A floor for all that subtract and multiply in float32: as many of both, in registers. `turns` of 64. */
+/* A floor for all ways that subtract and multiply in float32: as many of both operations, in
+ * registers. `turns` of 64. */
 __kernel void arithmetic(__global float *restrict out, uint turns)
 {
     /* All lanes differ, or compilers evaluate one of them. */

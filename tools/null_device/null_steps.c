@@ -1,9 +1,9 @@
 /* null_steps.c: the table of steps with steps that cost a device nothing, for tools/bench-ingest --null.
  *
- * The program clpipe_null is clpipe with this table in place of device/table.c's. All that the host does
- * is as it is: files are opened, read and decoded into slots, tables filled, slots delivered, records
- * stored. But no kernel is built or run, and all values are 0. Any device takes streams. PoCL gets one
- * thread: one for each core, all woken by every command, would cost something.
+ * The program clpipe_null is clpipe with this table in place of device/table.c's. The host does all
+ * of its usual work: files are opened, read and decoded into slots, tables filled, slots delivered,
+ * records stored. But no kernel is built or run, and all values are 0. Any device takes streams.
+ * PoCL gets one thread: one for each core, all woken by every command, would add cost.
  */
 #include "device/plan.h"
 

@@ -7,8 +7,8 @@
     clpipe.FeatureDataset("photos.h5", labels="kmeans")     # of torch
     clpipe.KMeans(20).fit_predict(vectors)                  # an estimator of scikit-learn
 
-Every command is a function with the options of the command; Common has those of all. Failed is raised
-where the exit status is not 0.
+Every command is a function with the options of the command; Common has those of all. Failed is raised if the
+exit status is not 0.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -4,7 +4,7 @@ from typing import Any, Dict
 
 
 class Error(Exception):
-    """One line that says what is wrong. `code` is the exit status of the program, where it was run."""
+    """One line that says what is wrong. `code` is the exit status of the program, if it was run."""
 
     def __init__(self, message: str, code: int = 3) -> None:
         super().__init__(message)
@@ -12,9 +12,9 @@ class Error(Exception):
 
 
 class Failed(Error):
-    """A command ended with the exit status `code`: 1: something of it has failed, and the rest is done; 2:
+    """A command ended with the exit status `code`: 1: a part has failed, and the rest is done; 2:
     it was called wrongly; 3: it failed; 4: it was interrupted, and the same call resumes. `report` is what
-    it reported all the same."""
+    it reported nevertheless."""
 
     def __init__(self, message: str, code: int, report: Dict[str, Any]) -> None:
         super().__init__(message, code)

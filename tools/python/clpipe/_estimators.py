@@ -132,7 +132,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
         return centres, labels, fit.inertia, fit.iterations
 
     def _few(self, X: Any, k: int, weights: Any) -> Tuple[Any, Any, float, int]:
-        """Fewer different rows than clusters: each is a centre, and the last one fills up the rest."""
+        """Fewer distinct rows than clusters: each is a centre, and the last one fills up the rest."""
         rows = numpy.unique(self._space(X if weights is None else X[weights > 0]), axis=0)
         warnings.warn(f"Number of distinct clusters ({len(rows)}) found smaller than n_clusters ({k}). Possibly due "
                       "to duplicate points in X.", ConvergenceWarning, stacklevel=3)
@@ -168,7 +168,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
         return euclidean_distances(self._space(self._validated(X, reset=False)), self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Less the sum of the squared distances to the nearest centres, times weights."""
+        """Minus the sum of the squared distances to the nearest centres, times weights."""
         X = self._validated(X, reset=False)
         squared = self._nearest(X, self.cluster_centers_)[1].astype(float)
         return -float((squared * _check_sample_weight(on_host(sample_weight), X)).sum())
@@ -185,8 +185,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
 class MiniBatchKMeans(KMeans):
     """k-means by batches of random rows, approximate: parameters and results of KMeans, and these.
 
-    batch_size: rows of a batch. max_iter: that many times as many rows are drawn as there are, by all batches;
-    only a tol above 0 ends earlier. n_steps_: batches; n_iter_: passes, as max_iter counts them.
+    batch_size: rows of a batch. max_iter: all batches together draw this multiple of the number of rows; only a tol
+    above 0 ends earlier. n_steps_: batches; n_iter_: passes, as max_iter counts them.
     """
 
     _runs = 3

@@ -74,7 +74,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def _load() -> Any:
-    """$CLPIPE_LIBRARY, else that of the wheel, else that of the checkout, else the system's."""
+    """$CLPIPE_LIBRARY, else the wheel's library, else the checkout's, else the system's."""
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.dirname(os.path.dirname(os.path.dirname(here)))
     names = [os.path.join(here, "lib", "libclpipe.so.1"), os.path.join(root, "build", "release", "libclpipe.so.1")]
@@ -105,9 +105,9 @@ def _opened(device: Device) -> Tuple[Any, c_void_p, threading.Lock]:
 
 
 def call(name: str, device: Device, out: List[Any], given: List[Any]) -> None:
-    """clpipe_NAME with outputs, the handle of a device, and what is given. Calls for one device run one after
-    another, each in a thread: Python handles signals in its main thread while that waits, so that Ctrl-C, and what
-    a handler raises, stops the call."""
+    """Calls clpipe_NAME with outputs, the handle of a device, and the given arguments. Calls for one device run one
+    after another, each in a thread: Python handles signals in its main thread while that waits, so that Ctrl-C, and
+    what a handler raises, stops the call."""
     library, handle, lock = _opened(device)
     error = CError()
     arguments = [value.ctypes.data_as(c_void_p) if isinstance(value, numpy.ndarray) else

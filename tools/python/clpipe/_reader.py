@@ -69,9 +69,9 @@ def _attribute(item: Any, name: str) -> Any:
 
 
 class File:
-    """A file that clpipe wrote, opened for reading. Row i of everything is image i. Close it, or use it in a with
-    statement. root: where relative sources are; None: where they were given, or, if they are not there but here, the
-    working directory."""
+    """A file that clpipe wrote, opened for reading. Row i of every array is image i. Close it, or use it in a with
+    statement. root: where relative sources are; None: where they were given, or, if they exist only there, the working
+    directory."""
 
     def __init__(self, file: PathLike, root: Optional[PathLike] = None) -> None:
         self.name = os.fspath(file)
@@ -241,7 +241,7 @@ class File:
 
     @property
     def preset(self) -> Optional[Dict[str, Any]]:
-        """How features are joined where none is named: names, weights, components."""
+        """How features are joined if none is named: names, weights, components."""
         return json.loads(_attribute(self._file, "preset")) if "preset" in self._file.attrs else None
 
     def _read_rows(self, dataset: Any, rows: Optional[Rows]) -> Array:

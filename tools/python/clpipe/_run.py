@@ -96,7 +96,7 @@ class Report(Dict[str, Any]):
 
 
 def program() -> str:
-    """The program: $CLPIPE, else that of the wheel, else clpipe on the PATH."""
+    """The program: $CLPIPE, else the wheel's program, else clpipe on the PATH."""
     own = os.path.join(os.path.dirname(__file__), "bin", "clpipe")
     found = os.environ.get("CLPIPE") or (own if os.path.exists(own) else shutil.which("clpipe"))
     if not found:
@@ -158,7 +158,7 @@ def _started(line: Sequence[bytes], report: IO[bytes]) -> Iterator["subprocess.P
             process.wait()
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in dict.fromkeys(seen):  # now that the command has left what it leaves
+        for number in dict.fromkeys(seen):  # now that the command has ended
             signal.raise_signal(number)
 
 
@@ -197,9 +197,9 @@ def _bar(wanted: Optional[bool]) -> Any:
 
 def call(command: str, operands: Sequence[Union[PathLike, int]], options: Mapping[str, Any], words: Mapping[str, str] = {},
          ) -> Report:
-    """Runs a command and returns its report. Raises Failed where its exit status is not 0, after Ctrl-C
-    KeyboardInterrupt; the command then has left what it leaves in a shell, so the same call resumes.
-    words: what options that messages advise are called in Python."""
+    """Runs a command and returns its report. Raises Failed if its exit status is not 0, and KeyboardInterrupt after
+    Ctrl-C; the command then has left what it leaves in a shell, so the same call resumes. words: what options named in
+    messages are called in Python."""
     given = {name: value for name, value in options.items() if value is not operands and name != "common"}
     common = dict(options.get("common", {}))
     wrong = next((name for name in common if name not in Common.__annotations__), None)

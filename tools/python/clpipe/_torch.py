@@ -57,7 +57,7 @@ class FeatureDataset(_Rows):
         return self.__getitems__([row])[0]
 
     def __getitems__(self, rows: Sequence[int]) -> Any:
-        """A batch by one reading; torch's loader asks so."""
+        """A batch in one read; torch's loader calls this."""
         wanted = [self._check(row) for row in rows]
         values = torch.from_numpy(numpy.ascontiguousarray(
             self._file().feature(self.name, wanted).astype("f4", copy=False)))

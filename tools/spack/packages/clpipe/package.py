@@ -1,6 +1,6 @@
 """The recipe of clpipe for Spack; docs/hpc.md says how it is used.
 
-The sources are those that the recipe lies in: the last commit, or with `spack dev-build` the files."""
+The sources are those that contain the recipe: the last commit, or with `spack dev-build` the files."""
 import os
 
 from spack.package import *
@@ -59,7 +59,7 @@ class Clpipe(SConsPackage):
             "WERROR=no",
         ]
 
-    # What is installed is built.
+    # Builds what is installed.
     install_args = build_args
 
     def build(self, spec, prefix):
