@@ -183,7 +183,7 @@ def test_version(clpipe):
     (["-v", "run"], ["the command comes first", "see clpipe --help"]),
     (["--version", "x"], ["takes no arguments", "see clpipe --help"]),
     (["run"], ["SOURCE is missing", "see clpipe run --help"]),
-    (["run", ""], ["empty name", "see clpipe run --help"]),
+    (["run", ""], ["given for SOURCE is empty", "see clpipe run --help"]),
     (["ingest", "-o", "x.h5"], ["SOURCE is missing", "see clpipe ingest --help"]),
     (["cluster"], ["INPUT is missing", "see clpipe cluster --help"]),
     (["cluster", "a", "b", "-k", "3"], ["'b'", "unexpected argument"]),
