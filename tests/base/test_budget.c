@@ -40,7 +40,7 @@ static void *take(void *argument)
     return NULL;
 }
 
-/* Once a taker has told its number it sleeps in budget_take() only. */
+/* Once a taker has published its number, it sleeps only in budget_take(). */
 static bool is_blocked(pid_t thread)
 {
     char path[64], state = '?';
@@ -52,7 +52,7 @@ static bool is_blocked(pid_t thread)
     return state == 'S';
 }
 
-/* Starts a taker; returns when it stands in line. */
+/* Starts a taker; returns once it is waiting in line. */
 static void start(struct taker *taker, struct budget *budget, uint64_t bytes,
                   _Atomic unsigned *places)
 {

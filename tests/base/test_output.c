@@ -184,7 +184,7 @@ static void temporary_names_of_others_stay(void **state)
     assert_content("others/f", "mine");
     assert_int_equal(entries("others"), 2);
 
-    /* Two at once in one process. */
+    /* Two at the same time in one process. */
     struct output *a, *b;
     struct error err = ERROR_INIT;
     assert_int_equal(output_open(&a, "others/g", &err), STATUS_OK);
@@ -280,7 +280,7 @@ static void refuses_what_is_no_file(void **state)
     assert_refused("missing\033[2J/x", ENOENT, "missing\\x1b[2J/");
 }
 
-/* Something put under the final name while the output was open is not replaced. */
+/* A file that appeared under the final name while the output was open is not replaced. */
 static void looks_again_at_commit(void **state)
 {
     (void)state;
@@ -317,7 +317,8 @@ static void as_nobody(void (*body)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* In the child an assert of cmocka would run the rest of the tests there: so these end it. */
+/* A cmocka assert in the child would run the rest of the tests there, so these asserts end the
+ * child. */
 static void child_refused(const char *path, int native, const char *words)
 {
     struct output *output = NULL;
@@ -336,7 +337,7 @@ static void closed_doors(void)
     child_refused("locked/in/a.h5", EACCES, "no permission to enter the directory locked/in/");
     child_refused("protected", EACCES, "write-protected");
     child_refused("sticky/theirs", EPERM, "belongs to another user");
-    /* A directory that takes files and does not show them will do. */
+    /* A directory that accepts files but cannot be listed is sufficient. */
     struct output *output = NULL;
     struct error err = ERROR_INIT;
     if (output_open(&output, "blind/a.h5", &err) || output_commit(output, &err)) {
@@ -366,7 +367,7 @@ static void replaces_what_it_began_from(void **state)
     assert_not_committed(output, "has appeared");
     assert_content("began/a", "other");
 
-    /* Of the same size and time. */
+    /* A replacement with the same size and time. */
     assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
     assert_int_equal(stat("began/a", &st), 0);
     put("began/a", "OTHER");
@@ -380,7 +381,7 @@ static void replaces_what_it_began_from(void **state)
     assert_not_committed(output, "replaced, changed or removed");
     assert_int_equal(entries("began"), 0);
 
-    /* Another mode and another name do not change what is in it. */
+    /* A different mode or name does not change the contents. */
     put("began/a", "old");
     assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
     assert_int_equal(chmod("began/a", 0600), 0);
@@ -412,7 +413,7 @@ static void claims_last_until_they_end(void **state)
     output_close(&claim);
     write_output("./claimed", "ours");
 
-    /* Whoever may not replace one file replaces none. */
+    /* If one file may not be replaced, none is. */
     assert_int_equal(output_claim(&claim, "claimed", ask, &ours, NULL), STATUS_OK);
     assert_int_equal(output_claim(&other, "unrelated", NULL, NULL, NULL), STATUS_OK);
     write_output("claimed", "asked");

@@ -13,7 +13,7 @@
 static char root[] = "/tmp/clpipe-path-XXXXXX";
 static int root_fd = -1;
 
-/* Removes what lies in a directory, however deep, by moving down with descriptors. */
+/* Removes the contents of a directory, however deep, by moving down with descriptors. */
 static void remove_tree(const char *path)
 {
     char command[256];
@@ -126,7 +126,7 @@ static void fails_as_the_kernel_does(void **state)
     assert_int_equal(path_stat_at(root_fd, joined("link/"), &st, AT_SYMLINK_NOFOLLOW), -1);
     assert_int_equal(errno, ENOTDIR);
 
-    /* A component that no file system has. */
+    /* A component that no file system can have. */
     char *path = joined("");
     memset(path + strlen(path), 'x', 300);
     path[sizeof deep - 1 + 300] = 0;

@@ -25,7 +25,7 @@ static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn
 static void keeps_order_and_wraps(void **state)
 {
     (void)state;
-    /* An item size that is no power of two, so that slots do not fall together by chance. */
+    /* An item size that is not a power of two, so that slots do not coincide by chance. */
     struct item {
         unsigned char bytes[13];
     } in, out;
@@ -75,7 +75,7 @@ static void *crowd_receive(void *argument)
     while ((result = queue_receive(crowd->queue, &value)) == QUEUE_OK && value != LAST) {
         crowd->seen[value]++;
         crowd->received++;
-        /* What one sender sends arrives in its order. */
+        /* Items from one sender arrive in order. */
         if (last[value / EACH] > value)
             return (void *)1;
         last[value / EACH] = value;

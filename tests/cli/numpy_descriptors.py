@@ -116,7 +116,7 @@ def fisher(codebook, p, words):
 
 
 def row(picture, spec, codebook):
-    """What is stored of an upright picture for a feature with that spec."""
+    """The values stored for an upright picture and a feature with that spec."""
     kind, rest = spec.split(":")
     options = dict(option.split("=") for option in rest.split(","))
     k = len(codebook["word"])

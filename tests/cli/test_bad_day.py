@@ -1,5 +1,5 @@
 """What goes wrong on a bad day: one clear line, the contract's exit code, nothing half-written,
-nothing of others overwritten."""
+no file of others overwritten."""
 
 import json
 import os
@@ -223,7 +223,7 @@ def test_full_disk(program, small_disk, photos, tmp_path):
     result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
     last_line(result, 3, "free")
     assert not (small_disk / "x.h5").exists()
-    # With a little more space each time it gets further, and what it has done is kept.
+    # With a little more space each time, it gets further, and finished work is kept.
     for size in range(256, 8192, 128):
         subprocess.run(["mount", "-o", f"remount,size={size}k", small_disk], check=True)
         result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features, "--json",

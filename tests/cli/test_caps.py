@@ -173,7 +173,7 @@ def test_caps(tmp_path, base):
 
 
 def test_limits_that_are_raised(tmp_path, base):
-    """Decoding stops at the first sign that the data are over; missing rows are not decoded."""
+    """Decoding stops at the first sign that the data has ended; missing rows are not decoded."""
     files = {name: FILES[name] for name in ("wide.jpg", "119.bmp", "30.gif")}
     write(tmp_path / "in", files)
     report, found, seconds, _ = ingest(tmp_path / "in", "--max-pixels", 10**10)
@@ -194,7 +194,7 @@ def test_scans(tmp_path, program):
 
 
 def test_regressions_are_quick(tmp_path, base):
-    """What fuzzing found, circles of pictures among them."""
+    """Findings of fuzzing, among them cycles of pictures."""
     inputs = ROOT / "tests" / "fuzz" / "regression"
     source = tmp_path / "in"
     source.mkdir()
@@ -210,7 +210,7 @@ def test_regressions_are_quick(tmp_path, base):
 @pytest.mark.deep
 @pytest.mark.parametrize("options", [(), ("--isolate",)])
 def test_holes(tmp_path, base, options):
-    """Behind a picture, and before one: no more is read than a picture can need."""
+    """Data after a picture, and before one: no more is read than a picture can need."""
     hole = 2 << 40
     files = {"behind.png": png_head(4, 4) + PNG_DATA, "behind.jpg": jpeg(64, 64, 1, progressive=False),
              "behind.bmp": bmp(4, 4, bytes(48)), "behind.ppm": b"P6 4 4 255 " + bytes(48),
@@ -225,6 +225,6 @@ def test_holes(tmp_path, base, options):
                                                              "disk.img": "not-an-image"}
     assert report["bytes_read"] < 1 << 20
     assert "far too many for a picture of 4 x 4 pixels" in messages["behind.png"]
-    # What programs add to pictures is far less.
+    # Programs add far less than this to pictures.
     os.truncate(tmp_path / "in" / "behind.png", 100 << 20)
     assert ingest(tmp_path / "in", *options)[1]["behind.png"] == (4, 4)

@@ -1,4 +1,5 @@
-"""What other programs have added goes along, with dimension scales; what cannot is refused by name, or dropped."""
+"""Additions by other programs are kept, with dimension scales; what cannot be kept is refused by name, or
+dropped."""
 
 import os
 import shutil
@@ -129,7 +130,7 @@ def test_each_command_refuses(place, command):
     if open("x.h5", "rb").read() != before:
         with h5py.File("x.h5") as file:
             assert list(file["theirs/deep"]) == []
-    # Those that write nothing do not ask.
+    # Commands that write nothing do not ask.
     for reader in ["info", "x.h5"], ["verify", "x.h5"], ["similar", "x.h5", "row:1", "--feature", "rgb_8x8x8"]:
         assert run_clpipe(*reader).returncode == 0
 

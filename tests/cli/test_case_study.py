@@ -1,4 +1,4 @@
-"""The case study: every way finds the same words, and what does not fit is said."""
+"""The case study: every way finds the same words, and a message says what does not fit."""
 
 import subprocess
 
@@ -22,7 +22,7 @@ def study(*args):
 @pytest.mark.deep
 def test_ways(tmp_path):
     draw_photos(tmp_path, 3)
-    # The last picture and the last work-group are not whole.
+    # The last picture and the last work-group are incomplete.
     result = study("-n", 2345, "-D", 48, "-k", 30, *sorted(tmp_path.rglob("*.jpg")))
     assert result.returncode == 0, result.stderr
     head, titles, *lines = result.stdout.splitlines()

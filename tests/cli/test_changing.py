@@ -32,7 +32,7 @@ def is_open(pid, path):
 
 
 def bytes_read(pid):
-    """By a process and those that it has started, so far."""
+    """Bytes read so far by a process and its children."""
     try:
         with open(f"/proc/{pid}/io") as io:
             count = int(io.readline().split()[1])
@@ -43,7 +43,7 @@ def bytes_read(pid):
 
 
 def stop_inside(place, path, *options):
-    """An ingest of `photos` that stands still in the middle of a file."""
+    """An ingest of `photos` that is stopped in the middle of a file."""
     size = os.stat(path).st_size
     process = subprocess.Popen([str(CLPIPE), "ingest", "photos", *FEATURE, "-o", "x.h5", "--threads", "1",
                                 *options, "-q", "--fresh"], cwd=place, start_new_session=True)

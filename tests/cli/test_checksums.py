@@ -1,4 +1,4 @@
-"""Checksums find what nothing else could, what others add stays."""
+"""Checksums find what nothing else could; additions by others are kept."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
         shutil.copy(rich, copy)
         flip(copy, offset + rng.randrange(size), rng.randrange(8))
         result = clpipe("verify", copy)
-        # A byte that makes no text, in what is read when the file is opened.
+        # A byte that is invalid in text, in data that is read when the file is opened.
         opened = name in ("images/sources", "images/directories")
         assert result.returncode in ((1, 3) if opened else (1,)), (name, result.stdout)
         about = [line for line in lines(result) if f"/{name}:" in line]

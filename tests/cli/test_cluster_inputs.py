@@ -33,7 +33,7 @@ def nothing_written(directory, *there):
 
 @pytest.fixture(scope="module")
 def rows():
-    """300 x 10 in four groups, whole numbers from 0 to 120, so that every type holds them."""
+    """300 x 10 values in four groups, whole numbers from 0 to 120, so that every type holds them."""
     random = numpy.random.default_rng(5)
     centres = random.integers(20, 100, (4, 10))
     return centres[numpy.arange(300) % 4] + random.integers(-4, 5, (300, 10))
@@ -277,7 +277,7 @@ def test_given_centroids_that_do_not_fit(ask, tmp_path, rows):
 # --- what stands for the rows --------------------------------------------------------------------
 
 def digest_of(values):
-    """As docs/file-format.md has it."""
+    """As docs/file-format.md defines it."""
     values = numpy.ascontiguousarray(values, "<f4")
     step = 1 << max(((1 << 20) // (values.shape[1] * 4)).bit_length() - 1, 0)
     whole = hashlib.sha256(b"rows float32 %d,%d\n" % values.shape)

@@ -45,7 +45,7 @@ def place(made, tmp_path, monkeypatch):
 
 
 def layouts(path):
-    """The rows of a chunk, filters, and the part of their bytes that values take."""
+    """The rows of a chunk, its filters, and its stored size as a fraction of the bytes of its values."""
     with h5py.File(path, "r") as file:
         return {name: (values.chunks and values.chunks[0], values.compression, values.shuffle,
                        values.id.get_storage_size() / max(values.nbytes, 1))

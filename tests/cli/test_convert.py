@@ -21,7 +21,7 @@ def convert(*words, cwd):
 
 
 def content(path):
-    """All values and attributes but what says when, where and how."""
+    """All values and attributes except those that say when, where and how."""
     found = {}
 
     def visit(name, item):

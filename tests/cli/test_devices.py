@@ -1,6 +1,6 @@
 """Several devices in one run: PoCL beside Oclgrind, which is ten thousand times slower, and PoCL's
-own single-threaded device. A slow one does not hold up a fast one, a broken one is passed over, and
-the result is that of one device."""
+own single-threaded device. A slow device does not delay a fast one, a broken one is skipped, and the
+result is that of one device."""
 
 import json
 import os
@@ -84,14 +84,14 @@ def test_numbers(clpipe, album, two, tmp_path):
                         "#0 basic", "#1 pthread")
 
 
-# Calls of OpenCL that a device is given work with.
+# OpenCL calls that give work to a device.
 WORK = ("launch", "transfer", "flush", "callback", "event")
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("call", WORK)
 def test_a_device_fails(clpipe, album, two, tmp_path, call):
-    """The pictures that it had are counted by the other, at whatever time that happens."""
+    """Its pictures are counted by the other device, whenever it fails."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0

@@ -310,7 +310,8 @@ def test_much_alike_is_no_copy(tmp_path, kind):
 
 
 def test_one_other_line_is_not_listed(tmp_path):
-    """A page and one with another line are near copies, but nothing that can go; blank pages are none."""
+    """A page and one with another line are near copies, but neither can be removed; blank pages are not
+    copies."""
     directory, others = tmp_path / "line", tmp_path / "others"
     directory.mkdir()
     page(1).save(directory / "page.png")
@@ -342,7 +343,7 @@ def invoice(seed, other=None):
 
 @pytest.mark.deep
 def test_one_other_digit_is_not_listed(tmp_path):
-    """However the page is copied, a copy with another digit is nothing that can go; one without is."""
+    """However the page is copied, a copy with a different digit cannot be removed; one without can."""
     copies = {
         "again.jpg": lambda i: i, "grey.jpg": lambda i: i.convert("L"),
         "brighter.jpg": lambda i: i.point(lambda value: min(255, value * 5 // 4)),
@@ -372,7 +373,7 @@ def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
 
 @pytest.mark.deep
 def test_grey_copies_of_things_in_other_colours(tmp_path):
-    """Each belongs to its own thing, and to no other, though the things are much as bright."""
+    """Each belongs to its own object and to no other, although the objects are about equally bright."""
     directory = tmp_path / "things"
     directory.mkdir()
     for i, colour in enumerate(((200, 30, 40), (130, 50, 150), (40, 70, 190))):

@@ -340,7 +340,7 @@ def test_second_run_is_refused(clpipe, photos, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         check_one_error(clpipe("ingest", photos, "-o", "out.h5"), 3, "out.h5",
                         "process 4321 on elsewhere")
-    # Nobody holds it any more: what a killed run leaves behind is in nobody's way.
+    # Nobody holds the lock any more: what a killed run leaves behind is no obstacle.
     result = clpipe("ingest", photos, "-o", "out.h5")
     assert result.returncode == 0, result.stderr
     assert os.listdir(tmp_path) == ["out.h5"]
@@ -359,7 +359,7 @@ def test_what_a_run_of_another_machine_has_left(clpipe, photos, finished, tmp_pa
 
 
 def test_the_lock_says_who_works(program, hundreds, tmp_path):
-    """And by another line that the work was left unfinished."""
+    """Another line says that the work was left unfinished."""
     process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "out.h5.partial"
     while process.poll() is None and log_bytes(work) == 0:

@@ -37,7 +37,7 @@ def add_pictures(directory, few, first, end):
 
 
 def ingest(directory, output, *options):
-    """The report, and the seconds of processors."""
+    """The report, and the processor seconds."""
     command = [str(CLPIPE), "ingest", *FEATURE, str(directory), "-o", str(output), "--json", "-", "-q",
                *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -128,7 +128,7 @@ def test_virtual_datasets(ask, clpipe, finished, tmp_path, rows):
 
 
 def test_nested_virtual_datasets(ask, tmp_path, rows):
-    """Sixteen lead to the rows; one more is taken for a circle, as circles are."""
+    """Sixteen steps lead to the rows; one more counts as a cycle, like a real one."""
     with h5py.File(tmp_path / "n.h5", "w") as file:
         file["0"] = rows
     for i in range(1, 17):
@@ -181,7 +181,7 @@ def test_left_open_by_a_writer(clpipe, ask, finished, tmp_path, rows):
 
 @pytest.mark.deep
 def test_held_by_a_writer(clpipe, mixed, finished, tmp_path, rows):
-    """What another program has open for writing is not replaced; a reader does not stand in the way."""
+    """A file that another program has open for writing is not replaced; a reader is no obstacle."""
     shutil.copy(finished, tmp_path / "f.h5")
     shutil.copy(finished, tmp_path / "other.h5")
     numpy.save(tmp_path / "x.npy", rows)

@@ -1,4 +1,4 @@
-"""Somebody without a home: a user of a container, a daemon, a full or read-only home."""
+"""Users without a home directory: a user of a container, a daemon, a full or read-only home."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The same contents whatever the machine: threads, slots, memory, device, and from run to run."""
+"""The same contents on every machine: threads, slots, memory, device, and from run to run."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def ingest(clpipe, name, *arguments, code=1, **kwargs):
 
 @pytest.fixture(scope="module")
 def expected(program, album, tmp_path_factory):
-    """The album's result as it comes without any option on how."""
+    """The album's result without any option on how to compute it."""
     path = tmp_path_factory.mktemp("expected") / "expected.h5"
     result = run_clpipe("ingest", album, "-o", path, "-q", *FEATURES)
     assert result.returncode == 1, result.stderr
@@ -159,7 +159,7 @@ def attributes(item):
 
 
 def structure(path):
-    """{name: everything HDF5 says of it} of all objects but those under /runs."""
+    """{name: everything HDF5 says about it} for all objects except those under /runs."""
     found = {}
 
     def visit(name, item):

@@ -286,7 +286,7 @@ def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
         assert rows.pop("060 no.png")[0] == "unknown-format"
         assert set(rows) == bad and {row[0] for row in rows.values()} == {"decoder-crashed"}
     assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5")
-    # What is good is as it is without.
+    # Good files give the same as without --isolate.
     for name in bad:
         os.unlink(tmp_path / "pictures" / name)
     assert clpipe("ingest", "pictures", "-o", "c.h5").returncode == 1
@@ -410,7 +410,7 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
         process.kill()
         process.wait()
         os.close(secret)
-    # A killed program leaves nobody behind, not even one that is stuck in a codec.
+    # A killed program leaves no process behind, not even one that is stuck in a codec.
     assert worker in everybody
     wait_until_gone(everybody)
 
@@ -432,7 +432,7 @@ def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
 
 @pytest.mark.deep
 def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
-    """Nobody waits for it for long; the others are done, and sealed."""
+    """Nothing waits long for it; the others are done, and sealed."""
     folder = pictures(203)
     process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     "--threads", 2)

@@ -125,7 +125,7 @@ class Tally:
 
 
 def run_chains(chain, name, share, whole, tmp_path, capsys):
-    """Several at a time: each in a directory of its own, with moments of its own."""
+    """Several at a time: each in its own directory, killed at its own moments."""
     tally = Tally(share)
 
     def one(number):
@@ -188,7 +188,7 @@ def check_log(place):
 
 
 def check_end(place, report, sealed, finished):
-    """The last run took over exactly the sealed items."""
+    """The last run reused exactly the sealed items."""
     assert report["images_resumed"] + report["images_unchanged"] == \
         (report["images_ok"] if finished else sealed), (sealed, finished, report)
     assert sorted(os.listdir(place)) == ["pictures", "x.h5"]
@@ -242,7 +242,7 @@ def kill_run(place, command, moments, tally, whole):
 
 
 def kill_shards(place, command, moments, tally, whole):
-    """Each share until it is done; then all as one."""
+    """Ingests each share until it is done; then merges all."""
     parts = [f"s{i}.h5" for i in range(SHARDS)]
     while tally.more():
         for i, part in enumerate(parts):
@@ -355,7 +355,7 @@ def stop_by(number):
 
 
 def wait_until(condition):
-    """A minute at most, on a machine that is busy."""
+    """At most a minute, on a busy machine."""
     end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)

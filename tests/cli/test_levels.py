@@ -1,5 +1,5 @@
-"""Levels of clusters: each as its definition in numpy has it, to the same bits however it is computed, and
-taken along by what changes the file."""
+"""Levels of clusters: each equals its definition in numpy, has the same bits however it is computed, and is kept by
+commands that change the file."""
 
 import json
 import subprocess

@@ -113,7 +113,7 @@ def test_same_bits(mpirun, place, wanted, case, ranks, threads):
     output.unlink(missing_ok=True)
     result = mpirun(ranks, "cluster", "rows.npy", *CASES[case], "--threads", threads, "-o", output, cwd=place)
     assert digest(output) == wanted(case)
-    assert result.stdout.count("stored") == 1  # the first rank alone tells
+    assert result.stdout.count("stored") == 1  # only the first rank reports it
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_killed(mpirun, place, tmp_path):
             output = process.communicate(timeout=60)[0]
             if process.returncode == 0:  # it was done before
                 break
-            # A rank may die on its way out, or before the others have met it.
+            # A rank may die while it exits, or before the others have met it.
             assert (tmp_path / "x.h5").exists() or any(
                 text in output for text in ("signal 9", "EXIT CODE: 9", "MPI_Init_thread")), output
             assert (tmp_path / STATE).exists() or (tmp_path / "x.h5").exists()  # where all was done
@@ -188,7 +188,7 @@ def test_killed(mpirun, place, tmp_path):
 
 @pytest.mark.deep
 def test_one_rank_is_stopped(mpirun, place, tmp_path):
-    """All end with its status, at the same iteration, and one tells so."""
+    """All end with its status, at the same iteration, and one says so."""
     recorded = ["sh", "-c", '"$0" "$@"; echo $? >> codes', *mpirun.command(3)[-1:]]
     command = [*mpirun.command(3)[:-1], *recorded, "cluster", str(place / "more.npy"), *LINGER, "-o", "x.h5", "-q",
                "--checkpoint", "0.001"]
@@ -255,7 +255,7 @@ ALONE = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || exec sleep 200; exec "$
 
 @pytest.mark.deep
 def test_one_rank_alone(mpirun, place, tmp_path):
-    """The other process is something else: a line after a minute."""
+    """The other process is not clpipe: an error line after a minute."""
     command = mpirun.command(2, "cluster", place / "rows.npy", "-k", 3, "-o", "x.h5")
     at = command.index(str(CLPIPE))
     process = subprocess.Popen([*command[:at], "sh", "-c", ALONE, "sh", *command[at:]], cwd=tmp_path, text=True,
@@ -596,7 +596,7 @@ def test_ingest_killed(mpirun, many, tmp_path):
 
 @pytest.mark.deep
 def test_ingest_stopped(mpirun, many, tmp_path):
-    """One rank is asked to stop: all do, one tells so, and the same command goes on."""
+    """One rank is asked to stop: all do, one says so, and the same command continues."""
     args, whole = many
     process = start_ingest(mpirun, args, tmp_path)
     while process.poll() is None and not list(tmp_path.glob("all.h5.parts/*.partial/log-*")):

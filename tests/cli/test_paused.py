@@ -263,7 +263,7 @@ def test_file_systems_that_cannot_rename_exclusively(shim, base, tmp_path, links
 
 
 def test_metadata_may_change(shim, base, tmp_path):
-    """A second name, other permissions or another owner are no other content."""
+    """A second name, other permissions or another owner do not change the content."""
     shutil.copytree(base, tmp_path / "x")
     result = tmp_path / "x" / "result.h5"
     process = start(shim(SHIM_STOP="1"), tmp_path / "x", *CLAIMING["import"])
@@ -312,7 +312,7 @@ def test_two_at_once(shim, work, tmp_path, locks):
 
 @pytest.mark.parametrize("done", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_taken_over_in_the_middle(shim, work, tmp_path, done):
-    """A paused ingest, whose log another one continues with: the first ends, whether the other is done or still at
+    """A paused ingest, whose log another one continues: the first ends, whether the other is done or still at
     work, and the result is that of an ingest that nobody disturbed."""
     args, whole = work
     first = begin_work(shim, args, tmp_path, "none")

@@ -87,7 +87,7 @@ def test_looking_changes_nothing(clpipe, stopped):
     before = state()
     clpipe("info", "f x.h5")
     assert state() == before
-    # A block that is cut off is not counted; what resumes is not needed to look.
+    # A truncated block is not counted; looking needs nothing that only resuming needs.
     log, = logs_of(stopped)
     os.unlink(stopped / "command")
     text = clpipe("info", "f x.h5").stdout

@@ -567,7 +567,7 @@ def test_a_first_run_goes_on_however_it_is_spelled(place):
 
 @pytest.mark.deep
 def test_unfinished_work_of_another_command(place):
-    """An update of other sources is not mixed with it, and says what to do."""
+    """An update from other sources is not mixed with it; a message says what to do."""
     grow(place / "p2", 2000)
     ingest("p1", "-o", "x.h5")
     if interrupt("ingest", "p2", "-o", "x.h5"):
@@ -627,7 +627,7 @@ def refused(*args, command="ingest"):
 
 @pytest.mark.deep
 def test_few_may_go(large):
-    """Told with their reasons."""
+    """Reported with their reasons."""
     for i in range(7):
         (large / "q" / "a" / f"{i:02}.png").unlink()
     for i in range(7, 10):

@@ -154,7 +154,7 @@ static struct outcome go(struct decode *decode, const void *data, size_t size)
     return got;
 }
 
-/* Of the files that came to `compare`. */
+/* Counts of the files given to `compare`. */
 static struct decode *streams;
 static unsigned accepted, refused, refused_wrongly;
 
@@ -205,7 +205,7 @@ static void check_stream(const struct outcome *rows, const void *data, size_t si
     close(fd);
 }
 
-/* Both ways end alike; returns whether there were coefficients. */
+/* Both ways give the same result; returns whether there were coefficients. */
 static bool compare(struct decode *rows, struct decode *coefficients, const void *data, size_t size,
                     const char *what)
 {
@@ -288,7 +288,7 @@ static void pixels_are_those_of_rows(void **state)
     decode_close(&coefficients);
 }
 
-/* What the plain C does not know, or what gains nothing, is not offered. */
+/* Files that the plain C cannot decode, or that gain nothing, are not offered as streams. */
 static void others_are_not_offered(void **state)
 {
     (void)state;

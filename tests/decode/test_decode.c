@@ -1,5 +1,5 @@
-/* test_decode.c: pixels of JPEG and of the collection against what they have to be, and files that
- * are cut, too much or that change. */
+/* test_decode.c: pixels of JPEG and of the collection against expected values, and files that are
+ * truncated, too large or change. */
 #include "test_decode_common.h"
 
 #include "base/hash.h"

@@ -1,5 +1,5 @@
-/* test_png.c: every kind of PNG against values computed here, and files that are cut, false
- * or too much. */
+/* test_png.c: every kind of PNG against values computed here, and files that are truncated, invalid
+ * or too large. */
 #include "test_decode_common.h"
 
 #include <malloc.h>
@@ -209,7 +209,7 @@ static size_t heap_bytes(void)
     return now.uordblks + now.hblkhd;
 }
 
-/* What a header promises costs nothing before decode_rows. */
+/* A header's dimensions cost nothing before decode_rows. */
 static void declared_sizes_cost_nothing(void **state)
 {
     (void)state;

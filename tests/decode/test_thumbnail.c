@@ -112,7 +112,7 @@ static void test_size_and_pixels(void **state)
     }
 }
 
-/* The same bytes however the rows come. */
+/* The same bytes, however the rows are divided. */
 static void test_strips(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void test_incomplete_pictures_have_none(void **state)
     thumbnail_begin(maker, 100, 100, 1);
     thumbnail_rows(maker, picture.rgb, 300, 99);
     assert_null(thumbnail_finish(maker, &bytes));
-    /* The next one is not harmed, and rows beyond the last do nothing. */
+    /* The next one is unaffected, and rows beyond the last are ignored. */
     thumbnail_begin(maker, 100, 50, 1);
     thumbnail_rows(maker, picture.rgb, 300, 100);
     uint8_t *jpeg = thumbnail_finish(maker, &bytes);

@@ -93,7 +93,7 @@ static void those_of_one_kind_are_not_tried(void **state)
     two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, 900 * MB), 1);
     assert_int_equal(cut, 900 * MB);
-    /* One is measured: so is the other. */
+    /* Once one is measured, so is the other. */
     two.ring[0].rate = 1e9;
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.ring[1].pending = 4 * MB;
@@ -136,7 +136,7 @@ static void while_kernels_are_built(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.ring[1].built = false;
     assert_int_equal(choose(&cut, &two, MB), -1);
-    /* Of one kind, they get pixels meanwhile; what is not open gets none. */
+    /* Devices of one kind get pixels meanwhile; a device that is not open gets none. */
     two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, MB), 0);
     two.ring[0].opened = false;

@@ -1,5 +1,4 @@
-/* test_tuning.c: what was measured for a device is kept, chosen where it can be used, and never
- * trusted. */
+/* test_tuning.c: measurements for a device are kept, used where possible, and never trusted. */
 #include "runner.h"
 
 #include "device/tuner.h"

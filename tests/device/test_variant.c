@@ -1,5 +1,5 @@
-/* test_variant.c: what each variant takes, what its tables need and how it is launched, on devices
- * that are not there. */
+/* test_variant.c: what each variant takes, what its tables need and how it is launched, on
+ * imaginary devices. */
 #include "runner.h"
 
 #include "device/variant.h"
@@ -24,7 +24,7 @@ static const struct ocl_device cpu = {.type = CL_DEVICE_TYPE_CPU,
                                       .local_memory = 512 * KIB,
                                       .max_work_group = 4096,
                                       .max_work_item = {4096, 4096, 4096}};
-/* Small groups, little local memory, from a vendor that nothing is known of. */
+/* Small groups, little local memory, from an unknown vendor. */
 static const struct ocl_device small = {.type = CL_DEVICE_TYPE_GPU,
                                         .platform = "X",
                                         .compute_units = 1,
@@ -92,7 +92,8 @@ static void what_they_take(void **state)
     assert_string_equal(reason, "it counts separate channels (rgb:bins=B) only");
     assert_false(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_PACKED, &rgb, &small));
     assert_string_equal(reason, "it needs work-groups of 256, the device takes 64");
-    /* 4 KiB of table: all there is, and nothing for a stage of 64 work-items. */
+    /* The table takes 4 KiB, all of the local memory: nothing is left for a stage of 64
+     * work-items. */
     assert_true(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_LOCAL, &joint, &small));
     assert_false(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_STAGED, &joint, &small));
     assert_string_equal(reason, "it needs 10240 bytes of local memory, the device has 4096");

@@ -138,7 +138,7 @@ class Job:
         return place
 
     def beside(self, scratch):
-        """The same in another directory."""
+        """The same command in another directory."""
         scratch.mkdir()
         other = copy.copy(self)
         other.scratch = scratch
@@ -161,7 +161,7 @@ class Job:
         lines = result.stderr.splitlines()
         errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
         if kind == "message" and action == "kill" and result.returncode in (self.code, 3):
-            # It killed a decoder process, which is replaced, or the process that starts them.
+            # The fault killed a decoder process, which is replaced, or the process that starts them.
             assert len(errors) == (result.returncode == 3), result.stderr
         elif action == "kill":
             assert result.returncode == -9, result.stderr

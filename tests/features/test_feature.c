@@ -213,7 +213,7 @@ static void several_features(void **state)
     }
     check_refused(&set, "rgb", "more than 16 features");
 
-    /* Names are those of datasets: no two may be equal, however they come about. */
+    /* Names are those of datasets: no two may be equal, whatever their origin. */
     memset(&set, 0, sizeof set);
     assert_int_equal(feature_set_add(&set, "rgb:bins=8", NORMALIZE_L1, &err), STATUS_OK);
     check_refused(&set, "rgb:bins=8,normalize=none", "the name rgb_8 is taken");
@@ -448,7 +448,7 @@ static uint32_t bin_of(const char *spec, uint8_t r, uint8_t g, uint8_t b)
     return found;
 }
 
-/* Worked out by hand from the formulas. */
+/* Computed by hand from the formulas. */
 static void bins_of_single_pixels(void **state)
 {
     (void)state;

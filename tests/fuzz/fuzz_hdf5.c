@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values that are read of a dataset: contiguous data cannot be larger than the file, but chunks
- * that nobody wrote can. */
+/* The most values that are read from a dataset: contiguous data cannot be larger than the file, but
+ * chunks that nobody wrote can. */
 #define MOST_VALUES (1u << 12)
 
 static void ignore_line(const char *line, void *context)
@@ -102,7 +102,7 @@ static void use_result(struct fuzz_choice *choice)
         fuzz_check(!result && err.status != STATUS_OK);
         return;
     }
-    /* Each of these goes through all of the file. */
+    /* Each of these reads the whole file. */
     uint32_t whole = fuzz_choose(choice, 3);
     read_rows(result);
     read_features(result, whole == 0 || fuzz_thorough);
@@ -142,7 +142,7 @@ static void use(void (*read)(struct fuzz_choice *choice), const uint8_t *data, s
     struct fuzz_choice choice = fuzz_choice(data, size);
     fuzz_file(data, size);
     read(&choice);
-    /* Nothing of the library's is left open. */
+    /* No object of the library is left open. */
     fuzz_check(H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 }
 
@@ -225,7 +225,7 @@ size_t fuzz_mutate_hdf5(uint8_t *data, size_t size, unsigned seed,
         uint64_t length;
         if (memcmp(data + at, "GCOL", 4) != 0)
             continue;
-        /* The heap's own length stays. */
+        /* The heap's own length is kept. */
         memcpy(&length, data + at + 8, sizeof length);
         add_region(&regions, at + 16, length > 16 ? length - 16 : 0);
     }

@@ -12,7 +12,7 @@
 #define SMALL         8u  /* most networks that are computed are at most 1 / SMALL of that */
 #define LARGE_EVERY   32u /* but one of so many */
 
-/* Computes all outputs, one after another in `words`. False: this processor has no such
+/* Computes all outputs, one after another in `words`. False: this processor lacks the
  * instructions. */
 static bool compute(uint32_t *words, const struct net_model *model, const uint8_t *picture,
                     const char *kernels)

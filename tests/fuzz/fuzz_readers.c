@@ -46,7 +46,7 @@ static bool is_utf16(const uint8_t *data, size_t size)
            (first[0] == 0xfe && first[1] == 0xff && !first[2] && first[3]);
 }
 
-/* The plain way: cut, tidy, keep what is new. */
+/* The plain way: split, normalise, keep what is new. */
 static void list_plainly(struct listed *listed, const uint8_t *data, size_t size)
 {
     char separator = memchr(data, 0, size) ? 0 : '\n';
@@ -270,7 +270,7 @@ static void list_and_read(struct members *members, const uint8_t *data, size_t s
                                       .bytes = size,
                                       .mtime_ns = clock_file_time(&st.st_mtim)};
     fuzz_check(archives_open(&members->archives, &err) == STATUS_OK);
-    errno = ENOMEM; /* what failed before is over */
+    errno = ENOMEM; /* an earlier failure has no effect */
     const enum status status = archives_list(members->archives, &members->listing, &file, &err);
     fuzz_check(status == STATUS_OK || (status == STATUS_END && members->count == MOST_MEMBERS));
     fuzz_check(members->found >= members->count);
@@ -285,7 +285,7 @@ static void forget_members(struct members *members)
     archives_close(&members->archives);
 }
 
-/* All members of one that can be read are in the other, with the same content. */
+/* All readable members of one are in the other, with the same content. */
 static void check_same_members(const struct members *members, const struct members *others)
 {
     for (unsigned i = 0; i < members->count; i++) {

@@ -1,4 +1,4 @@
-/* test_alignment.c: what is a copy, and what is only much like one, at the edges of each rule. */
+/* test_alignment.c: what is a copy, and what only resembles one, at the limits of each rule. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -67,7 +67,8 @@ static void itself_is_a_certain_copy(void **state)
     assert_false(compare().same);
 }
 
-/* One block in 32 may differ, and no more; but then nothing is certain. Apart, so that none is at an edge. */
+/* One block in 32 may differ, and no more; but then nothing is certain. Apart from each other, so
+ * that none is at an edge. */
 static void few_blocks_may_contradict(void **state)
 {
     (void)state;
@@ -81,7 +82,7 @@ static void few_blocks_may_contradict(void **state)
     }
 }
 
-/* A strip at an edge may be drawn over, which is a fifth deep at most, and begins at the edge. */
+/* A strip at an edge, at most a fifth deep, may be drawn over. */
 static void an_edge_may_be_drawn_over(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static void flat_things_without_colours(void **state)
     }
 }
 
-/* Brightened by up to two; and what differs in brightness here and there is no copy. */
+/* Brightened by up to two; a picture whose brightness differs only in places is not a copy. */
 static void brightness(void **state)
 {
     (void)state;
@@ -169,7 +170,8 @@ static void colours(void **state)
     assert_true(compare().certain);
     set_colour(&b, 60, 134, 60); /* as bright as red, but green */
     assert_false(compare().same);
-    /* A grey copy is one only of the same brightness, and its colours are not proven. */
+    /* A grey picture is a copy only if its brightness is the same, and its colours are not
+     * proven. */
     set_colour(&b, 128, 128, 128);
     const struct alignment grey = compare();
     assert_true(grey.same && !grey.certain);
@@ -178,7 +180,8 @@ static void colours(void **state)
     assert_false(compare().same);
 }
 
-/* Both may have another shape as a whole; but a part is not stretched to resemble the whole. */
+/* The two pictures may differ in shape as a whole; but a part is not stretched to resemble the
+ * whole. */
 static void stretched(void **state)
 {
     (void)state;
@@ -201,7 +204,7 @@ static void what_is_too_small_or_flat_is_no_copy(void **state)
     memset(a.pixel, 200, sizeof a.pixel);
     memset(b.pixel, 200, sizeof b.pixel);
     assert_false(compare().same);
-    /* With one block and what is left of it in its neighbours; and with six. */
+    /* With one block and its remains in neighbouring blocks; and with six. */
     for (uint32_t i = 0; i < 6; i++) {
         fill_block(&a, 36 + 37 * i, i, false);
         fill_block(&b, 36 + 37 * i, i, false);
@@ -211,7 +214,7 @@ static void what_is_too_small_or_flat_is_no_copy(void **state)
     assert_true(compare().same);
 }
 
-/* A spot of four by four pixels in sixteen times as many is nothing that the small planes show. */
+/* The small planes do not show a spot of four by four pixels among sixteen times as many. */
 static void a_spot_makes_a_copy_uncertain(void **state)
 {
     static uint8_t fine[2][ALIGNMENT_FINE * ALIGNMENT_FINE];
