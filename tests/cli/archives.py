@@ -381,7 +381,7 @@ def made_archives(picture):
                    {"../../a.png": OUT}),
         "absolute.zip": (made_zip([("/etc/a.png", picture), ("b.png", picture)]), ["b.png"],
                          {"/etc/a.png": OUT}),
-        # one in the other, and what is none
+        # one inside the other, and files that are not archives
         "nested.tar": (made_tar([("in.tar", tar), ("in.zip", made_zip(one))] + one), good,
                        {"in.tar": "not-an-image", "in.zip": "not-an-image"}),
         "nested.zip": (made_zip([("in.tar.gz", gzip.compress(tar))] + one), good,

@@ -30,7 +30,7 @@ def bytes_of(text):
 
 
 def text_of(name):
-    """As format 2 had it."""
+    """As in format 2."""
     text = name.decode("utf-8", "surrogateescape")
     return re.sub("[\udc80-\udcff]", lambda byte: f"\\x{ord(byte[0]) - 0xdc00:02x}", text)
 

@@ -36,7 +36,7 @@ COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_8x8", "--n-init", "3"],
     "shards": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
-    # What it writes, and the command.
+    # The file that the command writes, and the command.
     "adding": {
         "codebook": ("c.h5", ["codebook", "pictures", "-o", "c.h5", "--feature", "dct:words=16"]),
         "import": ("x.h5", ["import", "x.h5", "rows=rows.npy"]),

@@ -15,7 +15,7 @@ import matrices
 from conftest import CLPIPE, LONG, run_clpipe
 
 OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
-# What is clustered, and how; each leaves out work in another way.
+# Input and options of each clustering; each skips work in a different way.
 KINDS = {
     "noise": ["-k", "16", "--n-init", "2", "--max-iter", "6"],
     "near ties": ["-k", "32", "--init", "first.npy"],

@@ -325,7 +325,7 @@ static void test_broken_rows(void **state)
     row_list_close(&gap);
 }
 
-/* The disk is full at some place: every thread ends, and the first failure is told. */
+/* The disk fills up at some point: every thread ends, and the first failure is reported. */
 static void test_full_disk(void **state)
 {
     struct row_list *list = make_list();

@@ -123,7 +123,7 @@ static enum status enqueue_toy(void *state, struct ocl_queue *queue, struct step
                               &io->events[0], err);
 }
 
-/* Twice the room that it needs, so that parts lie elsewhere than in the slot. */
+/* Twice the space that it needs, so that parts have other places than in the slot. */
 static void invert_shape(struct part_shape *shape, const struct step_node *node)
 {
     (void)node;
