@@ -6,7 +6,6 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "base/workers.h"
 #include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
 #include "neighbours/ranked.h"
@@ -79,34 +78,6 @@ enum status matrix_input_identity(struct matrix_input *input, char hex[65], stru
     return matrix_input_digest(input, hex, err);
 }
 
-static enum status digest_part(void *context, uint64_t part, struct error *err)
-{
-    struct matrix_input *input = context;
-    const struct matrix_source *source = &input->rows;
-    const uint64_t step = row_tree_piece(source->dimension * sizeof(float)), first = part * step;
-    const size_t bytes = (size_t)step * source->dimension * sizeof(float);
-    float *rows = malloc(bytes);
-    const enum status status =
-        rows ? read_rows(input, first, min_u64(step, source->rows - first), rows, err)
-             : error_memory(err, bytes, "rows");
-    free(rows);
-    return status;
-}
-
-/* Reads all rows, on all CPUs if the source permits it. */
-static enum status digest_together(struct matrix_input *input, struct error *err)
-{
-    const uint64_t step = row_tree_piece(input->rows.dimension * sizeof(float));
-    const uint64_t parts = (input->rows.rows + step - 1) / step;
-    struct workers *workers;
-    enum status status = workers_open(
-        &workers, input->rows.concurrent ? (unsigned)min_u64(cpus_available(), parts) : 1, err);
-    if (status == STATUS_OK)
-        status = workers_try(workers, digest_part, input, parts, err);
-    workers_close(&workers);
-    return status;
-}
-
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
 {
     const struct matrix_source *source = &input->rows;
@@ -116,7 +87,7 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
     enum status status = STATUS_OK;
     input->digests = true;
     if (!input->tree)
-        status = digest_together(input, err);
+        status = matrix_each(&input->whole, cpus_available(), NULL, NULL, NULL, err);
     if (status != STATUS_OK)
         return status;
     float *rows = malloc((size_t)(step * columns) * sizeof *rows);

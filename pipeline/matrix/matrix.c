@@ -1,7 +1,9 @@
 /* matrix.c: functions for the rows of any matrix. */
 #include "matrix/matrix.h"
 
+#include "base/minmax.h"
 #include "base/path.h"
+#include "base/workers.h"
 #include "matrix/row_tree.h"
 
 #include <math.h>
@@ -99,6 +101,47 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix)
 uint64_t matrix_piece(const struct matrix_source *matrix)
 {
     return matrix->piece ? matrix->piece : row_tree_piece(matrix->dimension * sizeof(float));
+}
+
+struct each {
+    const struct matrix_source *matrix;
+    struct stop *stop;
+    void (*take)(void *context, uint64_t first, uint64_t count, const float *rows);
+    void *context;
+};
+
+static enum status read_piece(void *context, uint64_t piece, struct error *err)
+{
+    const struct each *each = context;
+    const struct matrix_source *matrix = each->matrix;
+    const uint64_t step = matrix_piece(matrix), first = piece * step;
+    const uint64_t count = min_u64(step, matrix->rows - first);
+    const size_t bytes = (size_t)count * matrix->dimension * sizeof(float);
+    float *rows = malloc(bytes + 1);
+    enum status status =
+        rows ? stop_check(each->stop, "reading rows", err) : error_memory(err, bytes, "rows");
+    if (status == STATUS_OK)
+        status = matrix_read(matrix, first, count, rows, err);
+    if (status == STATUS_OK && each->take)
+        each->take(each->context, first, count, rows);
+    free(rows);
+    return status;
+}
+
+enum status matrix_each(const struct matrix_source *matrix, unsigned threads, struct stop *stop,
+                        void (*take)(void *context, uint64_t first, uint64_t count,
+                                     const float *rows),
+                        void *context, struct error *err)
+{
+    struct each each = {matrix, stop, take, context};
+    const uint64_t step = matrix_piece(matrix), pieces = (matrix->rows + step - 1) / step;
+    struct workers *workers;
+    const uint64_t used = matrix->concurrent ? max_u64(min_u64(threads, pieces), 1) : 1;
+    enum status status = workers_open(&workers, (unsigned)used, err);
+    if (status == STATUS_OK)
+        status = workers_try(workers, read_piece, &each, pieces, err);
+    workers_close(&workers);
+    return status;
 }
 
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,

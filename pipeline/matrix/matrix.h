@@ -10,6 +10,7 @@
 #define CLPIPE_MATRIX_MATRIX_H
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "matrix/values.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,6 +82,13 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 
 /* The number of rows that one of several threads reads at a time: whole pieces of a digest. */
 uint64_t matrix_piece(const struct matrix_source *matrix);
+
+/* Reads all rows in such pieces, by up to `threads` threads (at least 1) if the matrix is concurrent. take:
+ * gets each piece, on any of them; NULL: reading is all. stop may be NULL. */
+enum status matrix_each(const struct matrix_source *matrix, unsigned threads, struct stop *stop,
+                        void (*take)(void *context, uint64_t first, uint64_t count,
+                                     const float *rows),
+                        void *context, struct error *err);
 
 /* All values of a matrix of one column, or of one row; the caller frees them. `name` is for
  * messages. STATUS_FAILED: it has several columns and several rows. */

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/workers.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,51 +21,32 @@ bool comparable_values(const struct matrix_source *all, const float *row,
 
 struct comparing {
     const struct matrix_source *all;
-    const struct neighbours_config *config;
-    uint64_t step;  /* rows of a part */
+    enum cluster_metric metric;
     bool *compared; /* per row */
 };
 
-static enum status look_at_part(void *context, uint64_t part, struct error *err)
+static void look_at_rows(void *context, uint64_t first, uint64_t count, const float *rows)
 {
     const struct comparing *comparing = context;
-    const struct matrix_source *all = comparing->all;
-    const uint64_t first = part * comparing->step,
-                   count = min_u64(comparing->step, all->rows - first);
-    const size_t bytes = (size_t)count * all->dimension * sizeof(float);
-    float *rows = malloc(bytes);
-    enum status status = rows ? watch_check(&comparing->config->watch, "reading rows", err)
-                              : error_memory(err, bytes, "rows to compare");
-    if (status == STATUS_OK)
-        status = matrix_read(all, first, count, rows, err);
-    for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
-        comparing->compared[first + i] =
-            comparable_values(all, rows + (size_t)i * all->dimension, comparing->config->metric);
-    free(rows);
-    return status;
+    for (uint64_t i = 0; i < count; i++)
+        comparing->compared[first + i] = comparable_values(
+            comparing->all, rows + (size_t)i * comparing->all->dimension, comparing->metric);
 }
 
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
                             const struct neighbours_config *config, struct error *err)
 {
-    struct comparing comparing = {all, config, matrix_piece(all), malloc((size_t)all->rows + 1)};
-    const uint64_t parts = (all->rows + comparing.step - 1) / comparing.step;
-    const uint64_t threads = all->concurrent ? min_u64(config->threads, parts) : 1;
-    struct workers *workers = NULL;
+    struct comparing comparing = {all, config->metric, malloc((size_t)all->rows + 1)};
     *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row + 1)};
     out->list = (struct matrix_list){all, out->row};
     matrix_list_source(&out->source, &out->list, 0);
-    enum status status = STATUS_OK;
-    if (!comparing.compared || !out->row)
-        status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
-    if (status == STATUS_OK)
-        status = workers_open(&workers, threads > 0 ? (unsigned)threads : 1, err);
-    if (status == STATUS_OK)
-        status = workers_try(workers, look_at_part, &comparing, parts, err);
+    const enum status status =
+        comparing.compared && out->row
+            ? matrix_each(all, config->threads, config->watch.stop, look_at_rows, &comparing, err)
+            : error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
     for (uint64_t i = 0; status == STATUS_OK && i < all->rows; i++)
         if (comparing.compared[i])
             out->row[out->source.rows++] = i;
-    workers_close(&workers);
     free(comparing.compared);
     return status;
 }

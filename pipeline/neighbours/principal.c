@@ -1,10 +1,8 @@
 /* principal.c: the first two principal components of the rows that can be compared. */
-#include "base/minmax.h"
 #include "neighbours/comparable.h"
 #include "neighbours/layout.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Where a row is along the axes, of which there may be fewer than two. */
 static void place_row(float to[2], const struct projection *projection, const float *row)
@@ -24,30 +22,24 @@ static void place_row(float to[2], const struct projection *projection, const fl
     to[1] = (float)sum[1];
 }
 
-static enum status project(float *xy, const struct matrix_source *matrix,
-                           const struct projection *projection, enum cluster_metric metric,
-                           const struct layout_config *config, struct error *err)
+struct placing {
+    float *xy;
+    const struct matrix_source *matrix;
+    const struct projection *projection;
+    enum cluster_metric metric;
+};
+
+static void place_rows(void *context, uint64_t first, uint64_t count, const float *rows)
 {
-    const uint64_t step = matrix_rows_at_once(matrix);
-    const uint32_t dimension = matrix->dimension;
-    float *rows = malloc((size_t)step * dimension * sizeof *rows);
-    enum status status =
-        rows ? STATUS_OK : error_memory(err, (size_t)step * dimension * sizeof *rows, "rows");
-    for (uint64_t first = 0; first < matrix->rows && status == STATUS_OK; first += step) {
-        const uint64_t count = min_u64(step, matrix->rows - first);
-        status = watch_check(&config->watch, "computing the map", err);
-        if (status == STATUS_OK)
-            status = matrix_read(matrix, first, count, rows, err);
-        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-            const float *row = rows + (size_t)i * dimension;
-            float *to = xy + 2 * (first + i);
-            to[0] = to[1] = 0;
-            if (projection->components && comparable_values(matrix, row, metric))
-                place_row(to, projection, row);
-        }
+    const struct placing *placing = context;
+    for (uint64_t i = 0; i < count; i++) {
+        const float *row = rows + (size_t)i * placing->matrix->dimension;
+        float *to = placing->xy + 2 * (first + i);
+        to[0] = to[1] = 0;
+        if (placing->projection->components &&
+            comparable_values(placing->matrix, row, placing->metric))
+            place_row(to, placing->projection, row);
     }
-    free(rows);
-    return status;
 }
 
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
@@ -61,8 +53,10 @@ enum status layout_principal(float *xy, const struct matrix_source *matrix,
                                    .threads = config->threads,
                                    .stop = config->watch.stop};
     enum status status = comparable_fit(&projection, matrix, &pca, err);
+    struct placing placing = {xy, matrix, &projection, metric};
     if (status == STATUS_OK)
-        status = project(xy, matrix, &projection, metric, config, err);
+        status =
+            matrix_each(matrix, config->threads, config->watch.stop, place_rows, &placing, err);
     projection_clear(&projection);
     return status;
 }
