@@ -122,7 +122,7 @@ def test_what_has_moved(place, monkeypatch):
     monkeypatch.chdir(place / "new")
     check_one_error(run_clpipe("ingest", "p1", "-o", "../x.h5"), 2, "--relocate p1")
     for args, part in [(["p1", "--relocate", "p4"], "no source p4"), (["p1", "../p2"], "--relocate p1"),
-                       (["../p2", "--relocate", "p1"], "give the SOURCE that p1 is now"),
+                       (["../p2", "--relocate", "p1"], "give the SOURCE that p1 has become"),
                        (["p1", "../p3", "--relocate", "p1"], "no other that the file lacks"),
                        (["--relocate", "p1"], "SOURCE")]:
         check_one_error(run_clpipe("ingest", *args, "-o", "../x.h5"), 2, part)
