@@ -270,7 +270,7 @@ def test_a_damaged_cache_is_ignored(tuned, photos, identity, how):
     damage(entry(tuned), how)
     shown = tuned("tune", "--device", "cpu", "--show")
     assert shown.returncode == 0 and shown.stdout.count("not measured") == 6
-    assert len(notices(shown)) == 1 and "is damaged and not used" in shown.stderr
+    assert len(notices(shown)) == 1 and "are damaged and not used" in shown.stderr
     if how in ("flipped", "directory"):
         result = ingest(tuned, photos)
         check_identity(tuned, result, identity)
