@@ -2,6 +2,7 @@
 and caches that are damaged or that others can write to: every command ends with the right result, or with one
 line and in a state that resumes."""
 
+import atexit
 import hashlib
 import os
 import resource
@@ -18,6 +19,8 @@ from test_home import place  # noqa: F401 (a fixture)
 
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 STRANGER, ATTACKER = 54321, 54323
+# At the end, since tests of another worker may use it.
+atexit.register(shutil.rmtree, f"/dev/shm/clpipe-cache-{STRANGER}", ignore_errors=True)
 FEATURE = ["--feature", "rgb:bins=8x8x8"]
 
 pytestmark = pytest.mark.skipif(not POCL.exists(), reason="PoCL is not installed")
@@ -316,7 +319,6 @@ def damaged(fresh, place, name, args):  # noqa: F811
     assert again.returncode == 0, again.stderr
     os.chmod(directory / "home", 0o700)
     shutil.rmtree(directory)
-    shutil.rmtree(f"/dev/shm/clpipe-cache-{STRANGER}", ignore_errors=True)
     return found
 
 
@@ -413,7 +415,6 @@ def test_a_planted_library_is_not_loaded(fresh, place, how):  # noqa: F811
     assert result.returncode == 0, result.stderr
     notices = [line for line in error_lines(result) if "others can change" in line]
     assert len(notices) == (how in ("others may write", "a directory above", "a link")), result.stderr
-    shutil.rmtree(f"/dev/shm/clpipe-cache-{STRANGER}", ignore_errors=True)
 
 
 @pytest.mark.deep
