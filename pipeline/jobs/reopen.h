@@ -38,6 +38,7 @@ struct reopen_use {
     const atomic_int *failed;
 };
 
+/* STATUS_FAILED: no memory; then *out is NULL. */
 enum status reopen_open(struct reopen **out, const struct reopen_config *config, struct error *err);
 /* Accepts NULL. Reports archives that were missing or had changed. */
 void reopen_close(struct reopen **reopen);

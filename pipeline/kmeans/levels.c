@@ -451,10 +451,11 @@ static enum status share_part(struct split *split, uint32_t part, uint32_t root,
     struct comm *comm = split->levels->comm;
     struct cluster_outcome *found = &split->found[part];
     uint32_t about[3] = {found->k, found->iterations, found->converged};
-    enum status status =
-        comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
+    if (comm->size == 1)
+        return STATUS_OK;
+    enum status status = comm_broadcast(comm, about, sizeof about, root, err);
     if (status != STATUS_OK)
-        return status == STATUS_END ? STATUS_OK : status;
+        return status;
     const size_t values = (size_t)about[0] * split->rows->dimension;
     if (comm->rank != root) {
         cluster_outcome_clear(found);

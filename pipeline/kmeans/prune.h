@@ -29,6 +29,8 @@ struct prune {
     uint32_t turn;            /* for lane->any_prune */
 };
 
+/* For up to filter->capacity centroids; `filter` must outlive it. tensor: as prune->tensor. Close it even
+ * after a failure. */
 enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err);
 void prune_close(struct prune *prune);
 

@@ -2,7 +2,6 @@
 #include "matrix/projected.h"
 #include "base/minmax.h"
 #include "matrix/product.h"
-#include "matrix/row_tree.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -191,7 +190,7 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
     const size_t row_bytes = projected->rows.dimension * sizeof(float);
     const size_t room_bytes = block_room(&projected->prepared) * sizeof(double);
     /* Whole pieces, if they are digested as they are read. */
-    const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension * sizeof(float)), count);
+    const uint64_t step = min_u64(matrix_piece(&projected->rows), count);
     enum status status = STATUS_OK;
     float *from = malloc((size_t)step * row_bytes + 1);
     double *room = malloc(room_bytes);
