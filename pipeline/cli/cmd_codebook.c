@@ -113,6 +113,20 @@ static char *read_earlier(const struct feature_set *features, const struct optio
     return earlier;
 }
 
+/* --force replaces codebooks, never images or clusterings. */
+static enum status check_output(const struct options *options, struct error *err)
+{
+    struct result *result = NULL;
+    enum status status = options_check_output(options, "-o", options->output, err);
+    if (status == STATUS_OK && result_open(&result, options->output, NULL) == STATUS_OK &&
+        (result_images(result) > 0 || result->clusters_count > 0))
+        status = error_set(
+            err, STATUS_USAGE, "%s holds %s, so it is not overwritten; name another file",
+            PATH_TEXT(options->output), result_images(result) > 0 ? "images" : "clusterings");
+    result_close(&result);
+    return status;
+}
+
 static void report(const struct feature_set *features, uint32_t pictures, bool found,
                    const struct options *options)
 {
@@ -152,7 +166,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     if (status == STATUS_OK)
         earlier = read_earlier(&given, options);
     if (status == STATUS_OK && !earlier)
-        status = options_check_output(options, "-o", options->output, err);
+        status = check_output(options, err);
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, options, err);
     if (status == STATUS_OK) {
@@ -168,7 +182,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     /* They include the digests. */
     found = status == STATUS_OK && earlier && strcmp(earlier, parameters) == 0;
     if (status == STATUS_OK && earlier && !found)
-        status = options_check_output(options, "-o", options->output, err);
+        status = check_output(options, err);
     if (status == STATUS_OK && !found)
         status = codebooks_write_file(options->output, &features, parameters, err);
     if (status == STATUS_OK)
@@ -188,7 +202,7 @@ static const struct option rows[] = {
            .note = "none"),
     NUMBER("sample", sample, "N", "number of images to learn from", .initial = "512", .min = 1,
            .max = 10000000),
-    FORCE_ROW("replace an existing file"),
+    FORCE_ROW("replace existing codebooks"),
     {.name = NULL}};
 
 const struct command command_codebook = {

@@ -4,6 +4,8 @@
  * other columns, features and thumbnails are virtual datasets, or are also copied. */
 #include "result/merge.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "matrix/h5_driver.h"
@@ -250,12 +252,21 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
                               .refer = config->copy ? NULL : &referring,
                               .sidecars = m->sidecars,
                               .run = config->run,
+                              .others_of = m->inputs.replaced,
                               .classes_of = m->inputs.first,
                               .began = began,
                               .watch = {config->watch.stop, tell, m}};
     for (unsigned i = 0; i < m->inputs.count; i++)
         rewrite.compress = rewrite.compress || m->inputs.input[i].compressed;
-    return rewrite_file(&report, &rewrite, err);
+    enum status status = rewrite_file(&report, &rewrite, err);
+    const char *shown = PATH_TEXT(m->path);
+    if (status == STATUS_OK && *m->inputs.dropped)
+        log_message(LOG_NOTICE, "notice: %s had %s, which a merge does not keep", shown,
+                    m->inputs.dropped);
+    if (status == STATUS_OK && report.foreign.lost > 0)
+        log_message(LOG_NOTICE, "notice: %s of other programs in %s could not be kept",
+                    NUMBER_OF(report.foreign.lost, "item"), shown);
+    return status;
 }
 
 static void clear(struct merge *m)

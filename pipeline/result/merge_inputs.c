@@ -378,46 +378,20 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
                      path_for_message(shown, sizeof shown, output));
 }
 
-/* Finds the first object of a merged file that a merge would lose. */
-static bool find_object(char *name, size_t size, hid_t file)
+/* Opens the output to be replaced, and checks that it is a clpipe file and not an input. */
+static enum status check_output(struct merge_inputs *inputs, const char *output, bool keep_objects,
+                                struct error *err)
 {
-    static const struct {
-        const char *group, *mark;
-        H5O_type_t type;
-    } objects[] = {{"clusters", "feature", H5O_TYPE_GROUP},
-                   {"neighbours", "feature", H5O_TYPE_GROUP},
-                   {"features", "imported_from", H5O_TYPE_DATASET}};
-    bool found = false;
-    for (int i = 0; i < 3 && !found; i++) {
-        struct h5_names names;
-        H5_SCOPED hid_t group = H5I_INVALID_HID;
-        found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type,
-                            objects[i].mark, NULL) == STATUS_OK &&
-                names.count > 0;
-        if (found)
-            snprintf(name, size, "%s/%s", objects[i].group, names.name[0]);
-        h5_free_names(&names);
-    }
-    return found;
-}
-
-/* Checks that the output to be replaced is a clpipe file and not an input. */
-static enum status check_output(const struct merge_inputs *inputs, const char *output,
-                                bool keep_objects, struct error *err)
-{
-    char shown[256], object[320];
     struct stat out, st;
-    hid_t file;
-    enum status status = merge_open_output(&file, output, err);
-    const bool keep =
-        status == STATUS_OK && file > 0 && keep_objects && find_object(object, sizeof object, file);
-    h5_close(&file);
-    path_for_message(shown, sizeof shown, output);
-    if (keep)
+    const char *shown = PATH_TEXT(output);
+    enum status status = merge_open_output(&inputs->replaced, output, err);
+    if (status == STATUS_OK && inputs->replaced > 0)
+        status = objects_names(inputs->dropped, sizeof inputs->dropped, inputs->replaced, err);
+    if (status == STATUS_OK && keep_objects && *inputs->dropped)
         return error_set(err, STATUS_USAGE,
                          "%s holds %s, which a merge does not keep, and its parts have changed: "
                          "rename it, and repeat the command",
-                         shown, object);
+                         shown, inputs->dropped);
     if (status != STATUS_OK || stat(output, &out))
         return status;
     for (unsigned i = 0; i < inputs->count; i++)
@@ -433,14 +407,15 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
     enum status status = STATUS_OK;
     struct result *result = NULL;
     if (config->count > PARTS_MOST) {
-        *out = (struct merge_inputs){.count = 0};
+        *out = (struct merge_inputs){.replaced = H5I_INVALID_HID};
         return error_set(
             err, STATUS_USAGE,
             "%u files are more than the %d that can be merged at once: merge some with "
             "--copy first",
             config->count, PARTS_MOST);
     }
-    *out = (struct merge_inputs){.input = calloc(config->count, sizeof *out->input)};
+    *out = (struct merge_inputs){.input = calloc(config->count, sizeof *out->input),
+                                 .replaced = H5I_INVALID_HID};
     if (!out->input)
         return error_memory(err, config->count * sizeof *out->input, "the parts");
     for (unsigned i = 0; i < config->count && status == STATUS_OK; i++) {
@@ -496,5 +471,6 @@ void merge_inputs_clear(struct merge_inputs *inputs)
     free(inputs->input);
     free(inputs->part);
     result_close(&inputs->first);
-    *inputs = (struct merge_inputs){0};
+    h5_close(&inputs->replaced);
+    *inputs = (struct merge_inputs){.replaced = H5I_INVALID_HID};
 }

@@ -26,6 +26,8 @@ struct merge_inputs {
     char **source, **directory;
     unsigned source_count;
     uint64_t images, failures;
+    hid_t replaced;    /* the file that the merge replaces, open without its parts; invalid: none */
+    char dropped[320]; /* its clusterings and other objects (objects_names) */
 };
 
 /* Clear it even after a failure. Errors are those of merge_files. */

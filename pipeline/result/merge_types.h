@@ -12,7 +12,7 @@ struct merge_config {
     /* `output` is the path of an open unnamed file (/proc/self/fd/N), which stays unnamed; parts are
      * found by their absolute paths. */
     bool unnamed;
-    /* An output that holds clusterings, imported features or neighbours is not replaced. */
+    /* An output that holds clusterings, imported features, neighbours or selections is not replaced. */
     bool keep_objects;
     bool copy;        /* copy rows; else the output shows the inputs' rows (parts.h) */
     bool compress;    /* deflate copied features; those of compressed inputs always are */
@@ -25,7 +25,7 @@ struct merge_report {
     uint64_t images, failures;
     unsigned parts;
     bool shards;              /* of one ingest */
-    uint64_t left_out;        /* clusterings, imported features and neighbours */
+    uint64_t left_out;        /* clusterings, imported features, neighbours and selections */
     char first_left_out[320]; /* "A.h5: clusters/kmeans" */
 };
 

@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_group[] = {[OBJECT_CLUSTERS] = "clusters",
-                                         [OBJECT_FEATURE] = "features",
-                                         [OBJECT_NEIGHBOURS] = "neighbours",
-                                         [OBJECT_SELECTION] = "selections"};
+/* An object of a kind is a member of its group with the attribute `mark`. */
+static const struct {
+    const char *group, *mark;
+    H5O_type_t type;
+} kinds[] = {[OBJECT_CLUSTERS] = {"clusters", "feature", H5O_TYPE_GROUP},
+             [OBJECT_FEATURE] = {"features", "imported_from", H5O_TYPE_DATASET},
+             [OBJECT_NEIGHBOURS] = {"neighbours", "content", H5O_TYPE_GROUP},
+             [OBJECT_SELECTION] = {"selections", "method", H5O_TYPE_GROUP}};
 
 /* --- listing --------------------------------------------------------------------------------- */
 
@@ -37,7 +41,7 @@ static enum status add_object(struct objects *out, struct result *result, enum o
     out->object = grown;
     struct object *object = &out->object[out->count++];
     *object = (struct object){.kind = kind};
-    snprintf(object->name, sizeof object->name, "%s/%s", kind_group[kind], name);
+    snprintf(object->name, sizeof object->name, "%s/%s", kinds[kind].group, name);
     snprintf(object->feature, sizeof object->feature, "%s", feature);
     H5_SCOPED hid_t id = H5Oopen(result->file, object->name, H5P_DEFAULT);
     if (id > 0)
@@ -45,14 +49,13 @@ static enum status add_object(struct objects *out, struct result *result, enum o
     return STATUS_OK;
 }
 
-/* The members of the kind's group that have an attribute `mark`. */
 static enum status add_members(struct objects *out, struct result *result, enum object_kind kind,
-                               const char *mark, struct error *err)
+                               struct error *err)
 {
     struct h5_names names;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP, mark, err);
+    enum status status = h5_list_own(&names, &group, result->file, kinds[kind].group,
+                                     kinds[kind].type, kinds[kind].mark, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         const char *name = names.name[i];
         if (schema_name_valid(name))
@@ -76,14 +79,34 @@ enum status objects_list(struct objects *out, struct result *result, struct erro
             status = add_object(out, result, OBJECT_FEATURE, feature->name, feature->name, err);
     }
     if (status == STATUS_OK)
-        status = add_members(out, result, OBJECT_NEIGHBOURS, "content", err);
-    return status == STATUS_OK ? add_members(out, result, OBJECT_SELECTION, "method", err) : status;
+        status = add_members(out, result, OBJECT_NEIGHBOURS, err);
+    return status == STATUS_OK ? add_members(out, result, OBJECT_SELECTION, err) : status;
 }
 
 void objects_clear(struct objects *objects)
 {
     free(objects->object);
     *objects = (struct objects){0};
+}
+
+enum status objects_names(char *names, size_t size, hid_t file, struct error *err)
+{
+    enum status status = STATUS_OK;
+    *names = '\0';
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
+        struct h5_names members;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
+        status =
+            h5_list_own(&members, &group, file, kinds[i].group, kinds[i].type, kinds[i].mark, err);
+        for (unsigned j = 0; j < members.count && status == STATUS_OK; j++) {
+            char name[OBJECT_NAME_MAX];
+            snprintf(name, sizeof name, "%s/%s", kinds[i].group, members.name[j]);
+            if (schema_name_valid(members.name[j]))
+                text_add_name(names, size, name);
+        }
+        h5_free_names(&members);
+    }
+    return status;
 }
 
 /* The error for a name that no object has. */

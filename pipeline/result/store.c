@@ -12,6 +12,7 @@
 #include "result/checksums.h"
 #include "result/codebooks.h"
 #include "result/journal.h"
+#include "result/objects.h"
 #include "result/parameters.h"
 #include "result/prior.h"
 #include "result/rewrite.h"
@@ -393,6 +394,14 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
             log_message(LOG_NOTICE,
                         "the imported feature '%s' is removed because the file is started over",
                         old->features[i].feature.name);
+    struct objects objects = {.count = 0};
+    if (old && objects_list(&objects, store->replaced, NULL) == STATUS_OK)
+        for (unsigned i = 0; i < objects.count; i++)
+            if (objects.object[i].kind == OBJECT_NEIGHBOURS ||
+                objects.object[i].kind == OBJECT_SELECTION)
+                log_message(LOG_NOTICE, "%s is removed because the file is started over",
+                            objects.object[i].name);
+    objects_clear(&objects);
 }
 
 static enum status ask_may_go(struct store *store, const uint8_t *there, struct error *err)

@@ -191,6 +191,10 @@ def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
     ok(clpipe("verify", "c,1.h5"))
     assert "codebooks f " in clpipe("info", "c,1.h5").stdout.replace("  ", " ")
     check_one_error(clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER), 3, "exists", "--force")
+    shutil.copy(made, tmp_path / "images.h5")
+    check_one_error(clpipe("codebook", pictures, "-o", "images.h5", *FISHER, "--force"), 2,
+                    "images.h5 holds images, so it is not overwritten")
+    assert digest(tmp_path / "images.h5") == digest(made)
     few = json.loads(ok(clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER, *WORDS, "--sample", 20,
                                "--force", "--json", "-")).stdout)
     assert few["images"] == 20 and codebooks(tmp_path / "c,1.h5") != codebooks(made)

@@ -148,6 +148,25 @@ def test_refused(clpipe, place, words, code, parts):
     assert before == {path: path.stat().st_mtime_ns for path in place.glob("*")}
 
 
+def test_says_what_a_replaced_file_had(clpipe, place):
+    """Clusterings, selections and neighbours of the output are named; data of other programs stays."""
+    ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
+    for words in (["cluster", "m.h5", "-k", 3, "--feature", "counts"], ["select", "m.h5", 5],
+                  ["similar", "m.h5", "--all", "--feature", "counts"]):
+        ok(clpipe(*words, cwd=place))
+    with h5py.File(place / "m.h5", "r+") as file:
+        file["theirs/rows"] = numpy.arange(21)
+        file["clusters/kmeans"].attrs["theirs"] = 3
+    said = ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", "--force", cwd=place)).stderr.splitlines()
+    assert [line for line in said if "notice" in line] == [
+        "clpipe: notice: m.h5 had clusters/kmeans, neighbours/counts, selections/selection, which a merge does not "
+        "keep", "clpipe: notice: 1 item of other programs in m.h5 could not be kept"]
+    with h5py.File(place / "m.h5") as file:
+        assert file["theirs/rows"][:].tolist() == list(range(21)) and "clusters" not in file
+    ok(clpipe("verify", "m.h5", cwd=place))
+    assert "notice" not in ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", "--force", cwd=place)).stderr
+
+
 @pytest.mark.deep
 def test_codebooks_must_agree(clpipe, place):
     for name in "a", "b":

@@ -535,6 +535,13 @@ def test_ingest_protects_the_output(mpirun, photos, tmp_path):
     assert not (tmp_path / "x.h5.parts").exists()
     mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path)
     refused(2, 2, "another result", "--fresh", source="t")
+    run_clpipe("select", "all.h5", "3", "--method", "random", cwd=tmp_path)
+    selected = (tmp_path / "all.h5").read_bytes()
+    shutil.copy(next(photos.glob("*/*.png")), tmp_path / "t/yyy.png")
+    refused(3, 2, "holds selections/selection", source="t")
+    assert (tmp_path / "all.h5").read_bytes() == selected
+    said = mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", "--fresh", *INGEST, cwd=tmp_path).stderr
+    assert said.count("all.h5 had selections/selection, which a merge does not keep") == 1
     run_clpipe("cluster", "all.h5", "-k", "3", cwd=tmp_path)
     clustered = (tmp_path / "all.h5").read_bytes()
     mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", cwd=tmp_path)

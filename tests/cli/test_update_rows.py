@@ -368,10 +368,14 @@ def test_what_others_stored_stays_when_begun_anew(place):
     made()
     n = add_foreign()
     cluster("x.h5", "-k", 2, "--feature", RGB, cwd=place)
+    for words in ["select", "x.h5", 3], ["similar", "x.h5", "--all", "--feature", RGB]:
+        assert run_clpipe(*words).returncode == 0
     os.unlink("p1/blue/02.jpg")
     old = 13
     said = ingest("p1", "--fresh")
     assert "clusters 'kmeans' are removed because the file is started over" in said
+    for name in "neighbours/" + RGB, "selections/selection":
+        assert f"{name} is removed because the file is started over" in said
     assert "/runs/0/row_map" in said and n == old
     check_foreign(n)
     with h5py.File("x.h5") as file:
