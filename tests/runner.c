@@ -1,11 +1,11 @@
-/* runner.c: runs the groups of tests that are linked with it; reports in TAP.
+/* runner.c: runs the test groups that are linked with it, and reports in TAP.
  *
- *   PROGRAM [GROUP|GROUP/TEST]...    these, else all
- *   PROGRAM --list                   names the groups
+ *   PROGRAM [GROUP|GROUP/TEST]...    runs these, or all without arguments
+ *   PROGRAM --list                   lists the groups
  *
- * A single group runs in this process, for a debugger; several in one each, so that what a group leaves
- * behind, or how it ends, is its own affair. A test that hangs ends its group with a line that names
- * it. */
+ * A single group runs in this process, for a debugger. Several groups run in a child process each,
+ * so that neither their side effects nor a crash affects other groups. If a test hangs, its group
+ * ends with a line that names the test. */
 #include "runner.h"
 
 #include <errno.h>
@@ -49,22 +49,22 @@ bool test_brief(void)
 
 /* --- one group, in this process -------------------------------------------------------------- */
 
-/* cmocka calls fixtures without a word on whose they are; tests run in order. */
+/* cmocka does not tell a fixture which test it belongs to, but tests run in order. */
 static struct {
     const struct test_group *group;
-    const struct CMUnitTest *tests; /* as the file has them */
+    const struct CMUnitTest *tests; /* in the order of the file */
     size_t count, at;
 } running;
 
-/* A test hangs when it has used next to no processor time in half of its seconds, or twice as much in
- * all. On a machine that is busy with other work a test may take longer. */
+/* A test is considered hung if it has used almost no processor time in half of its limit, or twice
+ * its limit in total. On a busy machine it may take longer than the limit. */
 static struct {
     unsigned seconds;
     double begun, seen; /* processor seconds of this process */
     char line[512];     /* what the handler prints */
 } limit;
 
-/* With those of children that were waited for. */
+/* Includes the time of children that were waited for. */
 static double processor_seconds(void)
 {
     struct tms used;
@@ -117,7 +117,7 @@ static int end_group(void **state)
     return running.group->teardown ? running.group->teardown(state) : 0;
 }
 
-/* A shell, or a build that runs in the background, may have left signals ignored or blocked. */
+/* A shell or a background build may have left signals ignored or blocked. */
 static void restore_signals(void)
 {
     static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE,
@@ -141,7 +141,7 @@ static bool is_chosen(const struct test_group *group, const char *test, char **n
     return false;
 }
 
-/* The tests of the group that are chosen; all where no names are given. */
+/* Runs the selected tests of the group, or all if no names are given. */
 static int run_group(const struct test_group *group, char **names)
 {
     struct CMUnitTest *chosen = calloc(2 * group->count, sizeof *chosen);

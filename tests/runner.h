@@ -1,12 +1,12 @@
-/* runner.h: what each test file includes: cmocka, and the group that the file's tests are.
+/* runner.h: included by each test file: cmocka, and registration of the file's tests as a group.
  *
- * The files of a folder are one program, whose main is runner.c. A file ends with
+ * The test files of a folder form one program, whose main() is in runner.c. A file ends with
  *
  *     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_one), ...};
  *     TEST_GROUP(queue, setup, teardown)
  *
- * where the group has the name of the source that it tests. Each group runs in a process of its own,
- * with signals as a program finds them in a terminal. */
+ * where the group is named after the source that it tests. Groups run in processes of their own,
+ * with the signal dispositions of a program started in a terminal. */
 #ifndef CLPIPE_TESTS_RUNNER_H
 #define CLPIPE_TESTS_RUNNER_H
 
@@ -24,18 +24,18 @@ struct test_group {
     const struct CMUnitTest *tests;
     size_t count;
     CMFixtureFunction setup, teardown;
-    unsigned seconds; /* without progress that end a test, times CLPIPE_TEST_PATIENCE */
+    unsigned seconds; /* limit without progress, multiplied by CLPIPE_TEST_PATIENCE */
     struct test_group *next;
 };
 
-/* Called by constructors. */
+/* Called by the constructors that TEST_GROUP defines. */
 void test_group_register(struct test_group *group);
 
-/* The seed for everything random in a test: CLPIPE_TEST_SEED, or 1. It is printed. */
+/* The seed for all random data of a test: CLPIPE_TEST_SEED, or 1. The function prints it. */
 uint32_t test_seed(void);
 
-/* CLPIPE_TEST_BRIEF is set: checks are slow here (sanitizers, simulators), and a test that takes the
- * same way through the code many times need not. */
+/* True if CLPIPE_TEST_BRIEF is set: checks are slow here (sanitizers, simulators), so tests that
+ * repeat the same code path many times should take fewer cases. */
 bool test_brief(void);
 
 #define TEST_SECONDS                       30

@@ -1,4 +1,4 @@
-/* test_blob.c: what can be read of a file, of a range of one and of memory. */
+/* test_blob.c: reading blobs from a file, from a range of a file and from memory. */
 #include "runner.h"
 
 #include "base/blob.h"
@@ -54,7 +54,7 @@ static void a_range_ends_where_it_says(void **state)
     assert_reads(&past, 0, 20, "89");
     blob_close(&blob);
     assert_false(blob_is_open(&blob));
-    assert_true(fcntl(fd, F_GETFD) >= 0); /* it was borrowed */
+    assert_true(fcntl(fd, F_GETFD) >= 0); /* the blob only borrowed the descriptor */
     close(fd);
 }
 
@@ -114,7 +114,7 @@ static void shared_bytes_are_the_same(void **state)
     assert_int_equal(fstat(shared.fd, &st), 0);
     assert_int_equal(shared.file_bytes, 10);
     assert_int_equal(shared.mtime_ns, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec);
-    assert_int_equal(pwrite(shared.fd, "x", 1, 0), -1); /* sealed */
+    assert_int_equal(pwrite(shared.fd, "x", 1, 0), -1); /* the memory file is sealed */
     blob_close(&shared);
     assert_int_equal(blob_share(&shared, &empty), 0);
     assert_reads(&shared, 0, 20, "");

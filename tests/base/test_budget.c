@@ -1,4 +1,4 @@
-/* test_budget.c: admission by bytes: order, oversize takers, abort. */
+/* test_budget.c: admission by bytes: order, requests larger than the budget, and abort. */
 
 #include "runner.h"
 
@@ -25,7 +25,7 @@ struct taker {
     pthread_t thread;
     _Atomic pid_t number;
     _Atomic int state; /* 0 waiting, 1 admitted, 2 refused */
-    unsigned place;    /* in which it was admitted */
+    unsigned place;    /* order of admission */
     _Atomic unsigned *places;
 };
 
@@ -40,7 +40,7 @@ static void *take(void *argument)
     return NULL;
 }
 
-/* Once a taker has published its number, it sleeps only in budget_take(). */
+/* After a taker has published its thread id, it sleeps only in budget_take(). */
 static bool is_blocked(pid_t thread)
 {
     char path[64], state = '?';
@@ -52,7 +52,7 @@ static bool is_blocked(pid_t thread)
     return state == 'S';
 }
 
-/* Starts a taker; returns once it is waiting in line. */
+/* Starts a taker and returns once it is waiting for the budget. */
 static void start(struct taker *taker, struct budget *budget, uint64_t bytes,
                   _Atomic unsigned *places)
 {
@@ -82,7 +82,7 @@ static void takes_and_gives(void **state)
     budget_close(NULL);
 }
 
-/* A small taker that would fit must not pass a large one that came before it. */
+/* A small taker that would fit must not overtake a large one that came first. */
 static void first_come_first_served(void **state)
 {
     (void)state;

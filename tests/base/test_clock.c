@@ -1,4 +1,4 @@
-/* test_clock.c: files' dates as nanoseconds, also those that do not fit. */
+/* test_clock.c: file times as nanoseconds, including times out of range. */
 #include "runner.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@ static void test_file_time(void **state)
     assert_int_equal(clock_file_time(&(struct timespec){1700000000, 123456789}),
                      INT64_C(1700000000123456789));
     assert_int_equal(clock_file_time(&(struct timespec){-1, 999999999}), -1);
-    /* The ends of what fits, and what file systems hold beyond. */
+    /* The limits of the range, and the times beyond it that file systems can store. */
     assert_int_equal(clock_file_time(&(struct timespec){9223372036, 854775807}), INT64_MAX);
     assert_int_equal(clock_file_time(&(struct timespec){9223372036, 854775808}), INT64_MAX);
     assert_int_equal(clock_file_time(&(struct timespec){15032385535, 0}), INT64_MAX);

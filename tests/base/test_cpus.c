@@ -1,4 +1,4 @@
-/* test_cpus.c: quotas read from made-up /proc and cgroup trees, and what this machine says. */
+/* test_cpus.c: quotas read from simulated /proc and cgroup trees, and those of this machine. */
 #include "runner.h"
 
 #include "base/cpus.h"
@@ -124,7 +124,7 @@ static void v1_and_hybrid(void **state)
     assert_int_equal(cpus_cgroup_quota(root), 1);
 }
 
-/* A container sees its own cgroup as the mount's root, with the outer path in /proc. */
+/* In a container the mount's root is its own cgroup, while /proc shows the outer path. */
 static void mount_of_a_part(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void mount_of_a_part(void **state)
     assert_int_equal(cpus_cgroup_quota(root), 5);
     put("/mnt x/inner/cpu.max", "300000 100000\n");
     assert_int_equal(cpus_cgroup_quota(root), 3);
-    /* A sibling whose name only begins the same is not below. */
+    /* A sibling cgroup that shares only a prefix of the name is not below it. */
     put("/proc/self/cgroup", "0::/docker/abcdef\n");
     assert_int_equal(cpus_cgroup_quota(root), 5);
 }
@@ -195,7 +195,7 @@ static void peak_memory_grows(void **state)
     uint64_t during = peak_rss_bytes();
     free((void *)(uintptr_t)memory);
     assert_true(during >= before + size / 2);
-    /* Not to the page: the kernel adds up per-CPU counts now and then. */
+    /* Not exact to the page: the kernel sums its per-CPU counters only occasionally. */
     assert_true(peak_rss_bytes() >= during - size / 8);
 }
 

@@ -1,4 +1,4 @@
-/* test_decimal.c: the text of float32 values gives them back. */
+/* test_decimal.c: the text of a float32 value parses back to the same value. */
 
 #include "runner.h"
 
@@ -51,7 +51,7 @@ static void known(void **state)
     }
 }
 
-/* Every exponent, powers of two and of ten with their neighbours, and values drawn at random. */
+/* All exponents, powers of two and ten with their neighbours, and random values. */
 static void comes_back(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void comes_back(void **state)
     }
 }
 
-/* Shares, as features have them: never longer than what is needed. */
+/* Fractions, as in features: the text is never longer than necessary. */
 static void shares_are_short(void **state)
 {
     (void)state;

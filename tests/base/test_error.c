@@ -41,7 +41,7 @@ static void errno_has_name_and_text(void **state)
     assert_string_equal(errno_name(98765), "E#98765");
 }
 
-/* A long file name is cut; the cause at the end of the sentence is not. */
+/* A long file name is shortened; the cause at the end of the sentence is kept. */
 static void long_text_keeps_the_cause(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void long_text_keeps_the_cause(void **state)
     assert_int_equal(failure.error_number, EACCES);
 }
 
-/* Wherever the cut falls, what is left is UTF-8. */
+/* The shortened text is valid UTF-8 wherever it is cut. */
 static void cut_falls_between_characters(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void memory_says_how_much(void **state)
     assert_int_equal(error_memory(NULL, 1, "x"), STATUS_FAILED);
 }
 
-/* The names are part of the file format: spelled out here a second time on purpose. */
+/* The names are part of the file format, so they are deliberately repeated here. */
 static void reasons_have_their_names(void **state)
 {
     (void)state;

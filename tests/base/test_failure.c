@@ -1,4 +1,5 @@
-/* test_failure.c: the message of a failure ends with its cause, however long the rest is. */
+/* test_failure.c: the message of a failure ends with its cause, however long the rest of the
+ * message is. */
 #include "runner.h"
 
 #include "base/failure.h"
@@ -10,7 +11,7 @@ static void messages_end(void **state)
     (void)state;
     struct failure failure;
     char name[2 * sizeof failure.message];
-    memset(&failure, 'x', sizeof failure); /* no zeros */
+    memset(&failure, 'x', sizeof failure); /* the memory is not zero */
     assert_int_equal(failure_errno(&failure, REASON_CORRUPT, EACCES, "cannot read %s", "it"),
                      REASON_CORRUPT);
     assert_int_equal(failure.reason, REASON_CORRUPT);

@@ -1,7 +1,7 @@
-/* test_hash.c: the digests against published and independently computed values, in one piece
- * and in odd ones, and the plain C variant against the CPU's instructions.
+/* test_hash.c: the digests compared with published and independently computed values, in one piece
+ * and in pieces of odd sizes; and the plain C variant compared with the CPU's instructions.
  *
- * It includes the source, to reach the variants that this machine would not choose. */
+ * The test includes the source file to reach the variants that this machine would not choose. */
 #include "runner.h"
 
 #include "../../pipeline/base/hash.c"
@@ -12,7 +12,7 @@
 #define PATTERN 5000
 static uint8_t pattern[PATTERN];
 
-/* Bytes of a linear congruential generator: the same for every program that checks the digests. */
+/* Output of a linear congruential generator, so that any program can reproduce the data. */
 static int fill(void **state)
 {
     (void)state;
@@ -108,7 +108,8 @@ static void sha256_hex_of(char hex[65], const void *data, size_t size)
 static void sha256_vectors(void **state)
 {
     (void)state;
-    /* FIPS 180-4's examples (from NIST's "SHA256.pdf" and the long message) and the empty one. */
+    /* The examples of FIPS 180-4 (from NIST's "SHA256.pdf" and the long message) and the empty
+     * message. */
     static const struct {
         const char *text, *hex;
     } vectors[] = {
@@ -139,7 +140,8 @@ static void sha256_vectors(void **state)
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* Every length around the padding's edges, in pieces of changing sizes, equals one piece. */
+/* For all lengths around the limits of the padding, hashing in pieces of varying size gives the
+ * digest of the whole. */
 static void pieces_equal_the_whole(void **state)
 {
     (void)state;
@@ -203,7 +205,7 @@ static void crc32c_vectors(void **state)
         up[i] = (uint8_t)i;
         down[i] = (uint8_t)(31 - i);
     }
-    /* RFC 3720, B.4, and the catalogue's check value. */
+    /* RFC 3720, section B.4, and the check value of the CRC catalogue. */
     assert_int_equal(crc32c(0, zeros, 32), 0x8a9136aa);
     assert_int_equal(crc32c(0, ones, 32), 0x62a8ab43);
     assert_int_equal(crc32c(0, up, 32), 0x46dd794e);

@@ -1,4 +1,4 @@
-/* test_json.c: the JSON writer, to the byte. */
+/* test_json.c: the exact output of the JSON writer. */
 #include "runner.h"
 
 #include "base/json.h"
@@ -44,7 +44,7 @@ static void layout(void **state)
     write_some(&json);
     assert_json(&json, "{\"name\":\"a\",\"list\":[1,{},[],null],\"yes\":true,\"no\":false,"
                        "\"raw\":[1]}");
-    /* json_clear leaves it ready, and as compact as it was. */
+    /* After json_clear the writer can be used again and is still compact. */
     json_open_array(&json, NULL);
     json_uint(&json, NULL, 1);
     json_uint(&json, NULL, 2);
@@ -144,7 +144,7 @@ static void doubles(void **state)
     assert_json(&json, "null");
 }
 
-/* Random bit patterns read back as the same bits. */
+/* Random bit patterns survive a round trip. */
 static void doubles_read_back(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void comma_locale(void **state)
             doubles(state);
             char text[16];
             snprintf(text, sizeof text, "%.1f", 0.5);
-            assert_string_equal(text, "0,5"); /* the thread's locale is as it was */
+            assert_string_equal(text, "0,5"); /* the thread's locale is unchanged */
             setlocale(LC_ALL, "C");
             return;
         }
@@ -200,7 +200,7 @@ static void grows(void **state)
     assert_null(json.text);
 }
 
-/* An allocation that failed is remembered, and nothing is written after it. */
+/* After a failed allocation the writer stays in the failed state and writes nothing. */
 static void remembers_failure(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_log.c: what arrives on standard error, to the byte: on pipes, on terminals, from many
- * threads. Each case runs in a child whose standard error the test reads. */
+/* test_log.c: the exact bytes on standard error: on pipes, on terminals and from many threads. Each
+ * case runs in a child process whose standard error the test reads. */
 #include "runner.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@
 
 static char captured[1024 * 1024];
 
-/* Runs body with fd as its standard error and the environment given; the caller reads. */
+/* Runs body with fd as its standard error and with the given environment; the caller reads. */
 static pid_t start(int fd, int other, const char *term, const char *no_color, void (*body)(void))
 {
     fflush(NULL);
@@ -212,7 +212,7 @@ static void status_and_messages(void)
 {
     if (!log_is_terminal() || log_wants_colour(STDERR_FILENO))
         _exit(1);
-    log_status_line(NULL); /* nothing there to take away */
+    log_status_line(NULL); /* there is no status line to clear */
     log_status_line("10 of 20");
     log_message(LOG_INFO, "message");
     log_status_line("20 of 20");
@@ -277,7 +277,7 @@ static void crowd(void)
         pthread_join(threads[i], NULL);
 }
 
-/* In packet mode a pipe gives with one read() what one write() put in. */
+/* In packet mode, one read() from a pipe returns exactly what one write() wrote. */
 static void one_write_for_one_message(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void one_write_for_one_message(void **state)
     assert_int_equal(total, THREADS * MESSAGES);
 }
 
-/* Whatever messages and status lines come between, taking all escapes away leaves whole lines. */
+/* However messages and status lines interleave, all lines are complete once escapes are removed. */
 static void crowd_on_a_terminal(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void fill_up(void)
         log_message(LOG_INFO, "%064d", i);
 }
 
-/* A standard error that does not block loses nothing either. */
+/* Nothing is lost if standard error is non-blocking. */
 static void waits_for_a_slow_reader(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_output.c: files that appear whole or not at all, and every clear refusal. Where the
- * permissions of others matter, a child process drops root's privileges first. */
+/* test_output.c: files that appear completely or not at all, and all clear refusals. Where
+ * permissions of other users matter, a child process drops root's privileges first. */
 #include "runner.h"
 
 #include "base/output.h"
@@ -142,7 +142,8 @@ static void replaces_and_keeps_permissions(void **state)
     assert_int_equal(stat("kept", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0640);
 
-    /* Private while it is written, and ours to read even where the old one was not. */
+    /* The temporary file is private while it is written, and readable by us even if the old file
+     * was not. */
     assert_int_equal(chmod("kept", 0200), 0);
     struct output *output;
     struct error err = ERROR_INIT;
@@ -161,7 +162,7 @@ static void replaces_and_keeps_permissions(void **state)
     assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-/* The file is there as another process would have it that works on it. */
+/* Creates a file and locks it, as if another process were writing it. */
 static int put_locked(const char *path, const char *text)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -184,7 +185,7 @@ static void temporary_names_of_others_stay(void **state)
     assert_content("others/f", "mine");
     assert_int_equal(entries("others"), 2);
 
-    /* Two at the same time in one process. */
+    /* Two outputs for one name, open at the same time in one process. */
     struct output *a, *b;
     struct error err = ERROR_INIT;
     assert_int_equal(output_open(&a, "others/g", &err), STATUS_OK);
@@ -202,7 +203,7 @@ static void temporary_files_of_the_dead_go(void **state)
     assert_int_equal(mkdir("dead", 0777), 0);
     put("dead/f.tmp-clpipe-123", "half");
     put("dead/f.tmp-clpipe-4194304-2", "half");
-    /* Not ours: somebody's copies, and files on the way to other names. */
+    /* These are not ours: other programs' copies, and temporary files for other names. */
     const char *const kept[] = {"dead/f.tmp-20260101",   "dead/f.tmp-clpipe-old",
                                 "dead/ff.tmp-clpipe-1",  "dead/f.tmp",
                                 "dead/g.tmp-clpipe-123", "dead/f.tmp-clpipe-1.bak"};
@@ -275,7 +276,7 @@ static void refuses_what_is_no_file(void **state)
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
     assert_refused(name, ENAMETOOLONG, "too long");
-    name[250] = 0; /* fits itself, but not with the suffix */
+    name[250] = 0; /* the name itself fits, but not with the suffix */
     assert_refused(name, ENAMETOOLONG, "too long");
     assert_refused("missing\033[2J/x", ENOENT, "missing\\x1b[2J/");
 }
@@ -299,7 +300,7 @@ static void looks_again_at_commit(void **state)
     assert_true(S_ISFIFO(st.st_mode));
 }
 
-/* Runs `body` in a child as an unprivileged user; its asserts end the child. */
+/* Runs `body` in a child process as an unprivileged user. A failed check ends the child. */
 static void as_nobody(void (*body)(void))
 {
     fflush(NULL);
@@ -317,8 +318,8 @@ static void as_nobody(void (*body)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* A cmocka assert in the child would run the rest of the tests there, so these asserts end the
- * child. */
+/* A failed cmocka assertion would run the remaining tests in the child, so these checks end the
+ * child instead. */
 static void child_refused(const char *path, int native, const char *words)
 {
     struct output *output = NULL;
@@ -337,7 +338,7 @@ static void closed_doors(void)
     child_refused("locked/in/a.h5", EACCES, "no permission to enter the directory locked/in/");
     child_refused("protected", EACCES, "write-protected");
     child_refused("sticky/theirs", EPERM, "belongs to another user");
-    /* A directory that accepts files but cannot be listed is sufficient. */
+    /* A directory where files can be created but not listed is sufficient. */
     struct output *output = NULL;
     struct error err = ERROR_INIT;
     if (output_open(&output, "blind/a.h5", &err) || output_commit(output, &err)) {
@@ -367,7 +368,7 @@ static void replaces_what_it_began_from(void **state)
     assert_not_committed(output, "has appeared");
     assert_content("began/a", "other");
 
-    /* A replacement with the same size and time. */
+    /* A replacement with the same size and time is detected. */
     assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
     assert_int_equal(stat("began/a", &st), 0);
     put("began/a", "OTHER");
@@ -381,7 +382,7 @@ static void replaces_what_it_began_from(void **state)
     assert_not_committed(output, "replaced, changed or removed");
     assert_int_equal(entries("began"), 0);
 
-    /* A different mode or name does not change the contents. */
+    /* Another mode or an additional name does not change the contents. */
     put("began/a", "old");
     assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
     assert_int_equal(chmod("began/a", 0600), 0);
@@ -413,7 +414,7 @@ static void claims_last_until_they_end(void **state)
     output_close(&claim);
     write_output("./claimed", "ours");
 
-    /* If one file may not be replaced, none is. */
+    /* If one claimed file may no longer be replaced, no file is. */
     assert_int_equal(output_claim(&claim, "claimed", ask, &ours, NULL), STATUS_OK);
     assert_int_equal(output_claim(&other, "unrelated", NULL, NULL, NULL), STATUS_OK);
     write_output("claimed", "asked");

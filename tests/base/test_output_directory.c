@@ -1,4 +1,5 @@
-/* test_output_directory.c: directories that appear whole or not at all, and replace only their like. */
+/* test_output_directory.c: directories that appear completely or not at all, and replace only
+ * directories of the same kind. */
 #include "runner.h"
 
 #include "base/output.h"
@@ -79,7 +80,7 @@ static void appears_whole_and_is_replaced_whole(void **state)
     struct output_directory *directory;
     fill(&directory, "d/", "first");
     assert_int_equal(access("d", F_OK), -1);
-    output_directory_close(&directory); /* not committed */
+    output_directory_close(&directory); /* closed without a commit */
     assert_int_equal(entries("."), 0);
     write_whole("d", "first");
     assert_true(holds("d/page", "first"));
@@ -116,7 +117,7 @@ static void replaces_only_its_like(void **state)
     assert_refused(".", "name a directory in it");
     assert_refused("/", "name a directory in it");
     assert_true(holds("d/page", "text"));
-    /* What is added while the new one grows is not lost either. */
+    /* A file that is added while the new directory is being written is not lost either. */
     struct output_directory *directory;
     struct error err = ERROR_INIT;
     assert_int_equal(unlink("d/other"), 0);
@@ -160,7 +161,8 @@ static void a_killed_writer_leaves_nothing_for_long(void **state)
     assert_true(holds("d/page", "whole"));
 }
 
-/* Others that begin at the same time remove what looks abandoned: never the directory of one that has it. */
+/* Other processes that start at the same time remove abandoned directories, but never one that is
+ * in use. */
 static void beginners_leave_each_other_alone(void **state)
 {
     (void)state;

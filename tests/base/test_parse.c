@@ -1,5 +1,5 @@
-/* test_parse.c: numbers, sizes and durations, in and out, in any locale; and the clock's text.
- */
+/* test_parse.c: parsing and formatting of numbers, sizes and durations in any locale; and the
+ * clock's text. */
 
 #include "runner.h"
 
@@ -302,7 +302,7 @@ static void numbers_of_things(void **state)
                         "2:64:2");
 }
 
-/* Runs the others again where the decimal point is a comma, if such a locale is installed. */
+/* Repeats the other tests in a locale whose decimal separator is a comma, if one is installed. */
 static void comma_locale(void **state)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "ru_RU.UTF-8"};
@@ -360,7 +360,7 @@ static void clock_runs_forward(void **state)
     int64_t deadline = clock_now() + 20 * 1000 * 1000;
     while (clock_now() < deadline)
         cond_wait_until(&cond, &lock, deadline);
-    cond_wait_until(&cond, &lock, -1); /* the past: at once */
+    cond_wait_until(&cond, &lock, -1); /* a time in the past: returns at once */
     assert_true(clock_now() < deadline + INT64_C(10) * 1000 * 1000 * 1000);
     pthread_mutex_unlock(&lock);
     pthread_cond_destroy(&cond);

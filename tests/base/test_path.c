@@ -1,4 +1,4 @@
-/* test_path.c: names of any bytes and any length, opened, shown and judged. */
+/* test_path.c: paths with any bytes and of any length are opened, displayed and validated. */
 #include "runner.h"
 
 #include "base/path.h"
@@ -13,7 +13,7 @@
 static char root[] = "/tmp/clpipe-path-XXXXXX";
 static int root_fd = -1;
 
-/* Removes the contents of a directory, however deep, by moving down with descriptors. */
+/* Removes a directory of any depth; rm descends by descriptors. */
 static void remove_tree(const char *path)
 {
     char command[256];
@@ -24,8 +24,8 @@ static void remove_tree(const char *path)
 #define COMPONENT 200
 #define DEPTH     60
 
-/* A directory 60 names of 200 bytes deep: three times PATH_MAX; with a file, links and a closed
- * directory at the bottom. */
+/* A path of 60 directories whose names have 200 bytes, three times PATH_MAX; the last directory
+ * contains a file, links and a subdirectory. */
 static char deep[DEPTH * (COMPONENT + 1) + 1];
 
 static int make_tree(void **state)
@@ -126,7 +126,7 @@ static void fails_as_the_kernel_does(void **state)
     assert_int_equal(path_stat_at(root_fd, joined("link/"), &st, AT_SYMLINK_NOFOLLOW), -1);
     assert_int_equal(errno, ENOTDIR);
 
-    /* A component that no file system can have. */
+    /* A component that is too long for any file system. */
     char *path = joined("");
     memset(path + strlen(path), 'x', 300);
     path[sizeof deep - 1 + 300] = 0;
@@ -137,7 +137,7 @@ static void fails_as_the_kernel_does(void **state)
     monster[PATH_MAX] = '/';
     assert_fails(monster, O_RDONLY, ENAMETOOLONG);
     assert_fails("", O_RDONLY, ENOENT);
-    /* A directory in the middle of the walk that is missing. */
+    /* A missing directory in the middle of the path. */
     path = joined("file");
     path[10] = '!';
     assert_fails(path, O_RDONLY, ENOENT);
@@ -148,7 +148,7 @@ static void fails_as_the_kernel_does(void **state)
     assert_int_equal(errno, EBADF);
 }
 
-/* Slashes, more than the kernel takes in one call, mean what one slash means. */
+/* Repeated slashes mean the same as one, even more of them than the kernel accepts in one call. */
 static void slashes_and_dots_do_not_count(void **state)
 {
     (void)state;
@@ -163,19 +163,19 @@ static void slashes_and_dots_do_not_count(void **state)
     assert_int_equal(st.st_ino, wanted.st_ino);
     assert_int_equal(st.st_dev, wanted.st_dev);
 
-    /* Slashes in front: absolute, whatever the directory. */
+    /* Leading slashes: the path is absolute, whatever the base directory. */
     snprintf(path + 2 * PATH_MAX, PATH_MAX, "%s", root + 1);
     assert_int_equal(path_stat_at(-1, path, &st, 0), 0);
     assert_int_equal(fstat(root_fd, &wanted), 0);
     assert_int_equal(st.st_ino, wanted.st_ino);
 
-    /* Slashes at the end: a directory or nothing. */
+    /* Trailing slashes: the path must be a directory. */
     memset(path, '/', sizeof path - 1);
     path[0] = '.';
     assert_int_equal(path_stat_at(root_fd, path, &st, 0), 0);
     assert_int_equal(st.st_ino, wanted.st_ino);
 
-    /* "./" over and over. */
+    /* "./" repeated many times. */
     for (size_t i = 0; i + 2 < sizeof path; i += 2)
         memcpy(path + i, "./", 3);
     int fd = path_open_at(root_fd, path, O_RDONLY | O_DIRECTORY);
@@ -185,7 +185,7 @@ static void slashes_and_dots_do_not_count(void **state)
     close(fd);
 }
 
-/* Every length around PATH_MAX, so that every way to cut is met. */
+/* All lengths around PATH_MAX, so that the path is split at every possible position. */
 static void every_length_opens(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void utf8(void **state)
         {"\xef\xbf\xbf", 3, true},
         {"\xf0\x90\x80\x80", 4, true},
         {"\xf4\x8f\xbf\xbf", 4, true},
-        {"\x80", 1, false},             /* a continuation alone */
+        {"\x80", 1, false},             /* continuation byte alone */
         {"\xc0\x80", 2, false},         /* overlong */
         {"\xc1\xbf", 2, false},         /* overlong */
         {"\xe0\x9f\xbf", 3, false},     /* overlong */
@@ -251,9 +251,9 @@ static void utf8(void **state)
         {"\xf4\x90\x80\x80", 4, false}, /* above U+10FFFF */
         {"\xf5\x80\x80\x80", 4, false},
         {"\xff", 1, false},
-        {"\xc3", 1, false},         /* cut short */
-        {"\xe2\x82", 2, false},     /* cut short */
-        {"\xf0\x9f\x8d", 3, false}, /* cut short */
+        {"\xc3", 1, false},         /* truncated */
+        {"\xe2\x82", 2, false},     /* truncated */
+        {"\xf0\x9f\x8d", 3, false}, /* truncated */
         {"\xc3(", 2, false},
         {"\xe2(\xa1", 3, false},
         {"\xe2\x82(", 3, false},
@@ -261,7 +261,7 @@ static void utf8(void **state)
         {"ok\xe2\x82\xac\xff", 6, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        /* A copy of the exact size, so that a sanitizer sees a read past the end. */
+        /* A copy of the exact size lets a sanitizer detect reads past the end. */
         char *bytes = malloc(cases[i].length + 1);
         assert_non_null(bytes);
         memcpy(bytes + 1, cases[i].bytes, cases[i].length);
@@ -318,7 +318,7 @@ static void for_message(void **state)
     assert_string_equal(path_for_message(out, 3, "0123456789"), "..");
     assert_string_equal(path_for_message(out, 1, "0123456789"), "");
 
-    /* Whatever the size, the result fits and holds whole characters and whole escapes. */
+    /* For any buffer size, the result fits and contains only complete characters and escapes. */
     const char *path = "\xe2\x82\xac\xf0\x9f\x8d\x8e\xff\xc3\xa9\xe2\x82\xac\x01\xc3\xa9\xfe"
                        "\xf0\x9f\x8d\x8e";
     for (size_t size = 1; size < sizeof out; size++) {

@@ -1,4 +1,5 @@
-/* test_queue.c: the bounded queue with many senders and receivers, and every way it ends. */
+/* test_queue.c: the bounded queue with several senders and receivers, and all ways in which it
+ * ends. */
 
 #include "runner.h"
 
@@ -11,7 +12,7 @@
 #define SENDERS   4
 #define RECEIVERS 3
 #define EACH      20000
-#define LAST      UINT32_MAX /* ends a receiver */
+#define LAST      UINT32_MAX /* tells a receiver to stop */
 
 static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn drop,
                                 void *context)
@@ -25,7 +26,7 @@ static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn
 static void keeps_order_and_wraps(void **state)
 {
     (void)state;
-    /* An item size that is not a power of two, so that slots do not coincide by chance. */
+    /* The item size is not a power of two, so that an error in the slot size shows. */
     struct item {
         unsigned char bytes[13];
     } in, out;
@@ -51,7 +52,7 @@ static void keeps_order_and_wraps(void **state)
 
 struct crowd {
     struct queue *queue;
-    unsigned char *seen; /* per value; each value goes to exactly one receiver */
+    unsigned char *seen; /* one counter per value; each value reaches exactly one receiver */
     unsigned index;
     uint64_t received;
 };
@@ -120,7 +121,7 @@ static void many_threads_lose_nothing(void **state)
 
 static void count_drop(void *item, void *context)
 {
-    /* Dropped in order: 10 is the oldest that is left. */
+    /* Items are dropped in order; 10 is the oldest one left. */
     int *dropped = context;
     assert_int_equal(*(int *)item, 10 + *dropped);
     (*dropped)++;
@@ -155,8 +156,8 @@ static void *blocked_receive(void *argument)
     return (void *)(intptr_t)queue_receive(argument, &value);
 }
 
-/* Ends the queue under threads that are blocked on it (and, where the machine is slow to start
- * them, about to be). */
+/* Aborts the queue while threads are blocked on it, or, if the machine starts them slowly, about to
+ * block. */
 static void wakes(bool full)
 {
     struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_source_name.c: which names say archive, and the order of rows. */
+/* test_source_name.c: which file names denote archives, and the order of rows. */
 #include "runner.h"
 
 #include "base/source_name.h"

@@ -1,7 +1,6 @@
-/* test_trace.c: the trace file: its events, its lanes, and that it is JSON whatever happens.
+/* test_trace.c: events and lanes of the trace file, which is valid JSON whatever happens.
  *
- * JSON is read by a small checker here; that the whole opens as JSON elsewhere is tested with
- * Python where a run is profiled. */
+ * A small parser checks the JSON here; the tests of profiled runs load it with Python. */
 #include "runner.h"
 
 #include "base/clock.h"
@@ -18,7 +17,7 @@
 #include <unistd.h>
 
 static char root[64], path[96];
-static char *text; /* of the file read last */
+static char *text; /* contents of the trace file that was read last */
 
 static int make_root(void **state)
 {
@@ -39,7 +38,7 @@ static int remove_root(void **state)
     return system(command);
 }
 
-/* Skips one JSON value without white space; NULL where it is none. */
+/* Skips one JSON value without white space; returns NULL if there is none. */
 static const char *skip_value(const char *at)
 {
     if (*at == '"') {
@@ -95,7 +94,7 @@ static void read_file(void)
 static unsigned count(const char *what)
 {
     unsigned n = 0;
-    /* Under address checks strstr goes through the whole rest each time. */
+    /* With address checks, each strstr() would scan the whole rest of the text. */
     for (const char *at = text; *at; at++)
         n += *at == *what && strncmp(at, what, strlen(what)) == 0;
     return n;
@@ -180,7 +179,7 @@ static void events(void **state)
     assert_int_equal(count("nowhere"), 0);
 }
 
-/* Spans that overlap come apart into lanes; spans that only touch stay on one. */
+/* Overlapping spans are placed in separate lanes; spans that only touch share one. */
 static void overlaps_get_lanes(void **state)
 {
     (void)state;
@@ -193,7 +192,7 @@ static void overlaps_get_lanes(void **state)
     trace_span(trace, busy, "a", zero, zero + 20, NULL);
     trace_span(trace, busy, "b", zero + 10, zero + 30, NULL);
     trace_span(trace, busy, "c", zero + 20, zero + 40, NULL);
-    /* More at once than there are lanes: all are written somewhere. */
+    /* Even if more spans overlap than there are lanes, all of them are written. */
     for (int i = 0; i < 20; i++)
         trace_span(trace, busy, "many", zero + 50, zero + 60, NULL);
     close_trace(&trace);
@@ -246,7 +245,8 @@ static void threads_stream_it_out(void **state)
     assert_int_equal(count("\"thread_name\""), count("\"thread_sort_index\""));
 }
 
-/* The file is written on the way, and appears only at the end. */
+/* The trace is written to a temporary file during the run and appears under its name only at the
+ * end. */
 static void memory_is_bounded(void **state)
 {
     (void)state;

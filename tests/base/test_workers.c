@@ -1,4 +1,4 @@
-/* test_workers.c: what threads of a team have of their own is used by one thread at a time. */
+/* test_workers.c: data that belongs to one thread of a team is used by one thread at a time. */
 #include "runner.h"
 
 #include "base/workers.h"
@@ -14,7 +14,7 @@ static void inner_part(void *context, uint64_t i)
 {
     (void)i;
     struct used *used = context;
-    used->wrong += workers_number() != 0; /* a team of its caller alone */
+    used->wrong += workers_number() != 0; /* a team that consists of its caller */
     used->parts++;
 }
 
