@@ -1,4 +1,5 @@
-/* test_box.c: sums of rows and of columns equal plain ones, for sizes that vectors do not divide. */
+/* test_box.c: box sums of rows and columns equal those of a simple loop, for sizes that are not
+ * multiples of the vector width. */
 #include "base/random.h"
 #include "decode/box.h"
 #include "runner.h"
@@ -47,7 +48,8 @@ static void check_columns(uint32_t from, uint32_t to, uint32_t row_weight, uint3
     assert_true(box_place(&columns, from, to));
     box_add_columns(out, sums, &columns, row_weight);
     for (uint32_t x = 0; x < to; x++) {
-        /* Boundaries are rounded down to sixteenths, or to whole columns. */
+        /* Boundaries are rounded down to sixteenths, or rounded to whole columns when reducing by
+         * two or more. */
         const double unit = from / to >= 2 ? 1 : BOX_UNIT, up = from / to >= 2 ? 0.5 : 0;
         const double begin = floor((double)x * from * unit / to + up) / unit;
         const double end = floor((x + 1.0) * from * unit / to + up) / unit;
@@ -72,11 +74,11 @@ static void test_columns_are_means(void **state)
                                         {500, 64}, {1000, 3}, {97, 1},    {320, 160}, {1024, 16}};
     uint32_t random = RANDOM_START + test_seed();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (uint32_t weight = 1; weight < 80; weight += 26) /* whole rows, and parts */
+        for (uint32_t weight = 1; weight < 80; weight += 26) /* whole and partial rows */
             check_columns(sizes[i][0], sizes[i][1], weight, &random);
 }
 
-/* One after the other with the same memory: nothing of the wider picture is left. */
+/* Places columns twice in the same memory: nothing of the wider picture remains. */
 static void test_columns_are_placed_again(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_coefficients.c: JPEG coefficients and what decode/dct.c makes of them, against rows
- * from the library: the same pixels, the same failures. And streams: what decode/stream.c accepts has
- * the same pixels, and is no failure. */
+/* test_coefficients.c: pixels that decode/dct.c makes of JPEG coefficients equal those of the
+ * library's rows, and failures are the same. A stream that decode/stream.c accepts gives the same
+ * pixels and is not a failure by rows. */
 #include "runner.h"
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ struct made {
     uint32_t width, height;
     J_COLOR_SPACE in, out;
     int across, down; /* sampling factors of the first component */
-    int flags;        /* and, times INTERVAL, MCUs between restart markers */
+    int flags;        /* flags, plus INTERVAL times the number of MCUs between restart markers */
 };
 
 enum {
@@ -124,7 +124,7 @@ static void make_pixels(struct outcome *got, struct decode *decode)
     free(coefficients);
 }
 
-/* The whole way, by coefficients where they are to be had. */
+/* Decodes a file completely, from coefficients where available. */
 static struct outcome go(struct decode *decode, const void *data, size_t size)
 {
     struct outcome got = {.pixels = NULL};
@@ -154,7 +154,7 @@ static struct outcome go(struct decode *decode, const void *data, size_t size)
     return got;
 }
 
-/* Counts of the files given to `compare`. */
+/* Streams accepted and refused among the files given to `compare`. */
 static struct decode *streams;
 static unsigned accepted, refused, refused_wrongly;
 
@@ -205,7 +205,7 @@ static void check_stream(const struct outcome *rows, const void *data, size_t si
     close(fd);
 }
 
-/* Both ways give the same result; returns whether there were coefficients. */
+/* Checks that both decoders give the same result; returns whether coefficients were available. */
 static bool compare(struct decode *rows, struct decode *coefficients, const void *data, size_t size,
                     const char *what)
 {
@@ -232,7 +232,7 @@ static bool compare(struct decode *rows, struct decode *coefficients, const void
     return had;
 }
 
-/* Elsewhere than with libjpeg-turbo's SIMD code for x86 coefficients are not used at all. */
+/* Coefficients are used only with libjpeg-turbo's SIMD code for x86. */
 static void need_agreement(void)
 {
     if (!decode_coefficients_agree()) {
@@ -283,12 +283,13 @@ static void pixels_are_those_of_rows(void **state)
         }
     }
     assert_int_equal(refused, 0);
-    assert_int_equal(accepted, 250); /* all but grey with factors */
+    assert_int_equal(accepted, 250); /* all but grey pictures with sampling factors */
     decode_close(&rows);
     decode_close(&coefficients);
 }
 
-/* Files that the plain C cannot decode, or that gain nothing, are not offered as streams. */
+/* Files that the plain C decoder cannot decode, or where a stream saves nothing, are not offered as
+ * streams. */
 static void others_are_not_offered(void **state)
 {
     (void)state;
@@ -321,7 +322,7 @@ static void others_are_not_offered(void **state)
     decode_close(&coefficients);
 }
 
-/* Cut short at every byte, and one byte spoilt at a time. */
+/* Truncates each file at every byte, and damages one byte at a time. */
 static void failures_are_those_of_rows(void **state)
 {
     (void)state;
@@ -355,7 +356,7 @@ static void failures_are_those_of_rows(void **state)
     decode_close(&coefficients);
 }
 
-/* Garbage behind the last row is not looked at by either. */
+/* Both decoders ignore garbage after the last row. */
 static void nothing_behind_the_last_row_counts(void **state)
 {
     (void)state;

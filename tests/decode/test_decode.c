@@ -1,5 +1,5 @@
-/* test_decode.c: pixels of JPEG and of the collection against expected values, and files that are
- * truncated, too large or change. */
+/* test_decode.c: pixels of JPEG files and of the collection compared with expected values; and
+ * files that are truncated, too large or changing. */
 #include "test_decode_common.h"
 
 #include "base/hash.h"
@@ -57,7 +57,7 @@ static struct bytes make_jpeg(uint32_t width, uint32_t height, J_COLOR_SPACE in,
     return (struct bytes){data, size};
 }
 
-/* What libjpeg itself gives, in `space`. */
+/* Decodes with libjpeg alone, to the colour space `space`. */
 static uint8_t *plain_decode(struct bytes file, J_COLOR_SPACE space)
 {
     struct jpeg_decompress_struct info;
@@ -106,7 +106,7 @@ static void cmyk_is_multiplied(void **state)
     decode_close(&decode);
 }
 
-/* A JPEG cut anywhere is `truncated`, or all of its pixels are there. */
+/* A JPEG that is cut anywhere is `truncated` unless all of its pixels are present. */
 static void cut_jpeg(void **state)
 {
     (void)state;
@@ -203,7 +203,8 @@ static bool is_readable(const char *name)
     return false;
 }
 
-/* The pixels of the collection, where they are known exactly; strips make no difference. */
+/* Where the exact pixels of the collection's files are known, decoding gives them with any strip
+ * height. */
 static void known_pixels(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void known_pixels(void **state)
         snprintf(path, sizeof path, "../shared/data/nasty/%s", field[0]);
         static const uint32_t strips[] = {1, 5, 4000};
         for (size_t i = 0; i < 3; i++) {
-            if (i < 2 && compared % 8 != 0) /* one in eight in every way */
+            if (i < 2 && compared % 8 != 0) /* every eighth file with all strip heights */
                 continue;
             int fd = open(path, O_RDONLY | O_CLOEXEC);
             assert_true(fd >= 0);

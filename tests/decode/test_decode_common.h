@@ -1,5 +1,4 @@
-/* test_decode_common.h: files that are decoded from memory, in strips, with all of their results.
- */
+/* test_decode_common.h: decodes files from memory in strips and returns all results. */
 #ifndef TEST_DECODE_COMMON_H
 #define TEST_DECODE_COMMON_H
 
@@ -32,7 +31,7 @@ static inline uint32_t next_random(void)
     return random_state >> 8;
 }
 
-/* Decodes in strips with 5 bytes between rows that must not change. */
+/* Decodes in strips; the 5 padding bytes after each row must not change. */
 static inline struct outcome decode_fd(struct decode *decode, int fd, const char *path,
                                        uint32_t strip)
 {

@@ -1,4 +1,4 @@
-/* test_formats.c: which names promise an image, and which content is recognised as what. */
+/* test_formats.c: file names that promise an image, and formats recognised by content. */
 #include "runner.h"
 
 #include "decode/codec.h"
@@ -19,7 +19,7 @@ static void promises(void **state)
         assert_true(format_promised(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
         assert_false(format_promised(no[i]));
-    /* The whole list, as the documentation gives it. */
+    /* All extensions that the documentation lists. */
     char list[] = "jpg jpeg jpe jfif png apng webp tif tiff bmp dib gif pnm pbm pgm ppm pam pfm "
                   "heic heif avif jxl jp2 j2k ico psd tga exr hdr qoi svg dng cr2 cr3 nef arw orf "
                   "rw2 raf";
@@ -32,7 +32,7 @@ static void promises(void **state)
 }
 
 struct content {
-    const char *format; /* NULL: none */
+    const char *format; /* NULL if unrecognised */
     size_t size;
     const char *bytes;
 };
@@ -102,7 +102,7 @@ static void content(void **state)
         CONTENT("raw", "FUJIFILMCCD-RAW 0201"),
         CONTENT("raw", "\0\0\0\x18"
                        "ftypcrx \0\0\0\1crx isom"),
-        /* Its box is as long as an icon's magic. */
+        /* The length of its first box equals the magic number of an icon. */
         CONTENT("raw", "\0\0\1\0"
                        "ftypcrx \0\0\0\1crx isom"),
         CONTENT(NULL, ""),

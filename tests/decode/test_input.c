@@ -1,6 +1,6 @@
-/* test_input.c: a picture is the same as a file of its own, as a range of a larger file and as
- * bytes in memory, decoded in this thread and in a process of its own; so are its failures, to the
- * letter. */
+/* test_input.c: a picture decodes to the same result as a separate file, as a range of a larger
+ * file and from memory, in this thread and in an isolated process. The messages of failures are the
+ * same, too. */
 #include "test_decode_common.h"
 
 #include "base/hash.h"
@@ -9,7 +9,7 @@
 
 #define WIDTH  61
 #define HEIGHT 47
-/* Larger than what a decoder reads at a time. */
+/* Larger than a decoder's read buffer. */
 #define LARGE 300
 
 /* --- pictures -------------------------------------------------------------------------------- */
@@ -45,7 +45,8 @@ static void put_tag(uint8_t *at, unsigned tag, unsigned type, uint32_t count, ui
     memcpy(at, words, sizeof words);
 }
 
-/* One strip, which lies behind the directory; a reader jumps. On a little-endian machine. */
+/* A TIFF with one strip after the directory, so that a reader has to seek. Little-endian machines
+ * only. */
 static struct bytes make_tiff(unsigned width, unsigned height)
 {
     enum { TAGS = 9, BITS = 8 + 2 + TAGS * 12 + 4, PIXELS = BITS + 6 };
@@ -73,8 +74,8 @@ static struct bytes make_tiff(unsigned width, unsigned height)
 
 enum form { FORM_FILE, FORM_MEMBER, FORM_MEMORY, FORMS };
 
-/* The first `size` bytes of a picture. A member lies between other bytes: behind it follow those
- * that the picture would continue with. */
+/* Returns the first `size` bytes of a picture. A member is preceded by other bytes and followed by
+ * the rest of the picture. */
 static struct blob make_blob(enum form form, const struct bytes *picture, size_t size)
 {
     struct stat st;
@@ -125,7 +126,7 @@ static struct result decode_blob(struct decode *decode, const struct blob *blob)
     }
     murmur3_final(&hash, result.pixels);
     result.bytes_read = decode_bytes_read(decode);
-    result.info.memory = 0; /* an isolated decoder's is its worker's */
+    result.info.memory = 0; /* of an isolated decoder, this is its worker's memory */
     return result;
 }
 
@@ -142,7 +143,7 @@ static void assert_same(const struct result *a, const struct result *b)
     assert_int_equal(a->bytes_read, b->bytes_read);
 }
 
-/* Announces one blob of each form, and decodes them. */
+/* Announces one blob of each form and decodes all of them. */
 static void decode_forms(struct decode *decode, const struct result *expected,
                          const struct bytes *picture, size_t size)
 {
@@ -191,7 +192,7 @@ static void check_picture(struct bytes picture, enum reason whole)
                 assert_memory_equal(expected.digest, digest, sizeof digest);
                 assert_int_equal(expected.bytes_read, picture.size);
             }
-        } else if (i > 1) { /* the last byte of a PNG is not missed */
+        } else if (i > 1) { /* a PNG is complete without its last byte */
             assert_int_not_equal(expected.failure.reason, REASON_NONE);
         }
         decode_forms(local, &expected, &picture, sizes[i]);
@@ -221,7 +222,7 @@ static void with_jumps(void **state)
     check_picture(make_tiff(LARGE, LARGE), there ? REASON_NONE : REASON_UNSUPPORTED);
 }
 
-/* A member has changed if the file around it has. */
+/* A member is reported as changed if the file that contains it has changed. */
 static void the_file_around_a_member_changes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_part.c: the geometry of parts: strips and pieces of a picture are its pixels, each once. */
+/* test_part.c: geometry of parts: strips and pieces cover each pixel of a picture exactly once. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -10,7 +10,7 @@
 
 #define SIDE 12
 
-/* How often each pixel of the interior, `border` smaller, is some part's own. */
+/* Counts how many parts own each pixel of the interior, which is smaller by `border`. */
 static void check_strips(uint32_t width, uint32_t height, uint32_t rows, uint32_t columns,
                          uint32_t overlap, uint32_t border)
 {
@@ -35,8 +35,8 @@ static void check_strips(uint32_t width, uint32_t height, uint32_t rows, uint32_
             assert_int_equal(times[j][i], i + border < width && j + border < height);
 }
 
-/* What overlaps by 3 has each pixel once, with no border and with every one up to 3; pictures that
- * have fewer pixels than the border have none. */
+/* Parts that overlap by 3 own each pixel once, for borders from 0 to 3. Pictures with fewer pixels
+ * than the border have no interior. */
 static void test_every_pixel_is_one_parts_own(void **state)
 {
     (void)state;
@@ -47,7 +47,8 @@ static void test_every_pixel_is_one_parts_own(void **state)
                     check_strips(width, height, rows, 10 - rows, 3, border);
 }
 
-/* Rows that come in any number at a time are scaled like the whole image. */
+/* Scaling rows that arrive in groups of any size gives the same result as scaling the whole
+ * image. */
 static void test_scaled_by_rows(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void test_shapes(void **state)
     assert_int_equal(shape.width, 3);
     assert_int_equal(shape.height, 5);
     assert_int_equal(shape.overlap, 0);
-    assert_int_equal(shape.stride, 15); /* the pixels lie as before */
+    assert_int_equal(shape.stride, 15); /* the pixel layout is unchanged */
     part_shrink(&shape, 4);
     assert_int_equal(shape.width, 0);
     assert_int_equal(shape.rect.x1, 0);

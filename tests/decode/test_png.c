@@ -1,5 +1,5 @@
-/* test_png.c: every kind of PNG against values computed here, and files that are truncated, invalid
- * or too large. */
+/* test_png.c: all kinds of PNG compared with values that are computed here; and files that are
+ * truncated, invalid or too large. */
 #include "test_decode_common.h"
 
 #include <malloc.h>
@@ -38,7 +38,8 @@ static void draw(struct drawing *d)
                 d->v[y][x][s] = (uint16_t)(next_random() & mask);
         }
     }
-    /* The key occurs; with 16 bits a neighbour that has the same upper bytes does as well. */
+    /* The transparent colour occurs, and so does a similar one; with 16 bits they have the same
+     * upper bytes. */
     for (int s = 0; s < 3; s++) {
         d->key[s] = (uint16_t)(next_random() & mask);
         d->v[3][4][s] = d->v[7][9][s] = d->key[s];
@@ -125,7 +126,7 @@ static void expected_pixel(uint8_t out[3], const struct drawing *d, const uint16
         out[i] = (uint8_t)(mode == ALPHA_DROP ? c[i] : (c[i] * a + back * (255 - a) + 127) / 255);
 }
 
-/* Every colour type, depth, interlace and transparency that PNG has, in every alpha mode. */
+/* All colour types, depths, interlacing and transparency of PNG, in all alpha modes. */
 static void png_pixels(void **state)
 {
     (void)state;
@@ -165,7 +166,8 @@ static void png_pixels(void **state)
     }
 }
 
-/* A PNG cut anywhere is `truncated`, or all of its pixels are there: only IEND may be missing. */
+/* A PNG that is cut anywhere is `truncated` unless all of its pixels are present: only IEND may be
+ * missing. */
 static void cut_png(void **state)
 {
     (void)state;
@@ -189,7 +191,7 @@ static void put32(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* A PNG of a header and the beginning of one more chunk. */
+/* A PNG consisting of a header and the start of one more chunk. */
 static struct bytes make_stub(uint32_t width, const char *chunk, uint32_t length)
 {
     static uint8_t data[57];
@@ -209,7 +211,7 @@ static size_t heap_bytes(void)
     return now.uordblks + now.hblkhd;
 }
 
-/* A header's dimensions cost nothing before decode_rows. */
+/* Dimensions in a header allocate no memory before decode_rows. */
 static void declared_sizes_cost_nothing(void **state)
 {
     (void)state;
@@ -238,7 +240,7 @@ static void declared_sizes_cost_nothing(void **state)
     decode_close(&decode);
 }
 
-/* Metadata of any length is skipped, wherever it stands. */
+/* Metadata of any length is skipped at any position. */
 static void long_chunks_are_skipped(void **state)
 {
     (void)state;
@@ -260,7 +262,7 @@ static void long_chunks_are_skipped(void **state)
     free(file.data);
 }
 
-/* A picture of one pixel with `size` bytes of incompressible image data. */
+/* A PNG of one pixel with `size` bytes of incompressible image data. */
 static struct bytes make_overfull(size_t size)
 {
     uint8_t *raw = malloc(size);
@@ -279,7 +281,8 @@ static struct bytes make_overfull(size_t size)
     return file;
 }
 
-/* A little data too much is ignored, as libpng does; nobody inflates gigabytes for one pixel. */
+/* A small excess of image data is ignored, as by libpng; gigabytes are not inflated for a single
+ * pixel. */
 static void overfull_png(void **state)
 {
     (void)state;

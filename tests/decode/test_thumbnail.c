@@ -1,4 +1,5 @@
-/* test_thumbnail.c: thumbnails of drawn pictures, decoded by the library and compared. */
+/* test_thumbnail.c: thumbnails of drawn pictures, decoded by the library and compared with the
+ * picture. */
 #include "base/random.h"
 #include "decode/dct.h"
 #include "decode/dct_synthetic.h"
@@ -17,7 +18,7 @@ struct pixels {
     uint8_t *rgb;
 };
 
-/* Smooth, and different in every corner and channel. */
+/* A smooth picture that differs in each corner and channel. */
 static struct pixels draw(uint32_t width, uint32_t height)
 {
     struct pixels out = {width, height, malloc((size_t)width * height * 3)};
@@ -70,13 +71,14 @@ static uint8_t *make(uint32_t *bytes, const struct pixels *picture, uint8_t orie
     return jpeg;
 }
 
-/* The mean squared difference from the picture's mean over each pixel's rectangle. */
+/* The mean squared difference between the thumbnail and the picture, sampled at the centre of each
+ * thumbnail pixel. */
 static double difference(const struct pixels *thumbnail, const struct pixels *picture)
 {
     double sum = 0;
     for (uint32_t y = 0; y < thumbnail->height; y++) {
         for (uint32_t x = 0; x < thumbnail->width; x++) {
-            /* The pixel in the middle: the picture is smooth but for two lines. */
+            /* One sample is sufficient because the picture is smooth except for two lines. */
             const uint32_t px = (2 * x + 1) * picture->width / (2 * thumbnail->width);
             const uint32_t py = (2 * y + 1) * picture->height / (2 * thumbnail->height);
             for (unsigned c = 0; c < 3; c++) {
@@ -112,7 +114,7 @@ static void test_size_and_pixels(void **state)
     }
 }
 
-/* The same bytes, however the rows are divided. */
+/* The bytes do not depend on how the rows are divided. */
 static void test_strips(void **state)
 {
     (void)state;
@@ -130,8 +132,8 @@ static void test_strips(void **state)
     free(picture.rgb);
 }
 
-/* Where the upright pixel (x, y) of an upright picture is stored, by the definition of the tag: row 0
- * and column 0 of the stored picture are which edges. */
+/* Where pixel (x, y) of the upright picture is stored, from the definition of the orientation tag,
+ * which says at which edges row 0 and column 0 of the stored picture are. */
 static void stored_place(uint32_t *row, uint32_t *column, uint8_t orientation, uint32_t x,
                          uint32_t y, uint32_t width, uint32_t height)
 {
@@ -186,7 +188,7 @@ static void test_incomplete_pictures_have_none(void **state)
     thumbnail_begin(maker, 100, 100, 1);
     thumbnail_rows(maker, picture.rgb, 300, 99);
     assert_null(thumbnail_finish(maker, &bytes));
-    /* The next one is unaffected, and rows beyond the last are ignored. */
+    /* The next thumbnail is unaffected, and rows beyond the last are ignored. */
     thumbnail_begin(maker, 100, 50, 1);
     thumbnail_rows(maker, picture.rgb, 300, 100);
     uint8_t *jpeg = thumbnail_finish(maker, &bytes);
@@ -202,7 +204,8 @@ static void test_incomplete_pictures_have_none(void **state)
 
 /* --- coefficients ---------------------------------------------------------------------------- */
 
-/* The means of f x f pixels of the full picture against the reduced one. */
+/* The largest difference between the reduced picture and means of f x f pixels of the full
+ * picture. */
 static double reduced_difference(const struct dct_layout *layout, const void *coefficients,
                                  uint32_t f)
 {
@@ -234,7 +237,7 @@ static double reduced_difference(const struct dct_layout *layout, const void *co
     return worst;
 }
 
-/* Coefficients of the lowest frequencies only, so small that nothing is clamped. */
+/* Only the lowest frequencies have coefficients, small enough that no value is clamped. */
 static void test_reduced_pixels(void **state)
 {
     (void)state;
@@ -255,7 +258,8 @@ static void test_reduced_pixels(void **state)
             block[1] = (int16_t)((int)(random_next(&random) >> 8 & 15) - 8);
             block[8] = (int16_t)((int)(random_next(&random) >> 8 & 15) - 8);
         }
-        /* Full size: two roundings apart. Reduced: a cosine of 8 points is not one of 4. */
+        /* At full size, two roundings differ; reduced, an 8-point cosine also differs from a
+         * 4-point one. */
         assert_true(reduced_difference(&layout, table, 1) <= 2);
         assert_true(reduced_difference(&layout, table, 2) <= 4);
         assert_true(reduced_difference(&layout, table, 4) <= 5);
@@ -264,7 +268,8 @@ static void test_reduced_pixels(void **state)
     }
 }
 
-/* Coefficients of any size do no harm, subsampled or not, and give a thumbnail of the right size. */
+/* Coefficients of any size, subsampled or not, do no harm and give a thumbnail of the right
+ * size. */
 static void test_hostile_coefficients(void **state)
 {
     (void)state;

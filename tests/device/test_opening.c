@@ -1,5 +1,5 @@
-/* test_opening.c: devices that are opened while the first one works: a step whose state for the second
- * device is not there before the test says so. */
+/* test_opening.c: a device is opened while another one works. A step delays its state on the second
+ * device until the test releases it. */
 #include "runner.h"
 
 #include "device/plan.h"
@@ -15,8 +15,8 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t event;
-    unsigned opened;  /* states of the step */
-    bool open, fails; /* what happens to the second one; until then it waits */
+    unsigned opened;  /* number of the step's opened states */
+    bool open, fails; /* result of opening the second one, which waits for it */
     unsigned delivered, failures, alive;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .event = PTHREAD_COND_INITIALIZER};
 
@@ -73,7 +73,7 @@ static unsigned read_count(const unsigned *count)
     return value;
 }
 
-/* Two devices of one kind, of which the second waits. */
+/* Two devices of the same kind; opening the second one waits. */
 struct run {
     struct ocl_devices devices;
     struct feature_set features;
@@ -113,7 +113,7 @@ static void begin(struct run *run)
     assert_int_equal(staging_open(&run->staging, &config, &err), STATUS_OK);
 }
 
-/* Submits two parts; has the second device got one? */
+/* Submits two parts; returns whether the second device received one. */
 static bool submit_two(struct run *run)
 {
     const struct part_shape pixels = {
@@ -148,7 +148,7 @@ static void the_first_one_works_meanwhile(void **state)
         assert_false(submit_two(&run));
     assert_int_equal(read_count(&gate.delivered), 10);
     let(true, false);
-    while (!submit_two(&run)) /* until it is open and proven, or the test takes too long */
+    while (!submit_two(&run)) /* until it is open and proven, or the test times out */
         usleep(10000);
     end(&run);
     assert_int_equal(gate.failures, 0);
@@ -170,7 +170,8 @@ static void one_that_cannot_be_opened_is_left_out(void **state)
     assert_int_equal(gate.failures, 1);
 }
 
-/* All is delivered before the second one is open; closing waits for it, whether it opens or not. */
+/* All parts are delivered before the second device is open. Closing waits for it, whether opening
+ * it succeeds or not. */
 static void the_end_comes_before(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_share.c: which of several devices gets the next part, by what is known of their speed. */
+/* test_share.c: which of several devices gets the next part, depending on their measured speeds. */
 
 #include "runner.h"
 
@@ -7,7 +7,7 @@
 
 #define MB 1000000ull
 
-/* Two open and built rings: what they hold, and how many bytes they count in a second. */
+/* Two open rings with built kernels: pending bytes and bytes counted per second. */
 struct two {
     struct ring ring[2];
     struct staging staging;
@@ -27,7 +27,7 @@ static void set(struct two *two, uint64_t pending0, double rate0, uint64_t pendi
     }
 }
 
-/* The ring that gets a part of `bytes`, -1 for none, and in *cut how much of it. */
+/* Returns the ring that gets a part of `bytes`, or -1, and sets *cut to the bytes that it gets. */
 static int choose(uint64_t *cut, const struct two *two, uint64_t bytes)
 {
     *cut = bytes;
@@ -43,10 +43,10 @@ static void who_is_done_first(void **state)
     set(&two, 0, 1e9, 0, 2e9);
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
-    /* The fast one has enough to do: 11 ms to wait and count, beside 1 ms. */
+    /* The fast one is busy: it would need 11 ms for waiting and counting, the slow one 1 ms. */
     set(&two, 0, 1e9, 21 * MB, 2e9);
     assert_int_equal(choose(&cut, &two, MB), 0);
-    /* Waiting for the fast one is still better than a slow one at once. */
+    /* Waiting for the fast one is still better than starting on a very slow one at once. */
     set(&two, 0, 1e6, 100 * MB, 2e9);
     assert_int_equal(choose(&cut, &two, MB), 1);
 }
@@ -61,7 +61,7 @@ static void no_ring_has_more_than_it_counts_soon(void **state)
     set(&two, MB, 1e7, 2 * MB, 1e7);
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_int_equal(cut, MB);
-    /* An idle one gets as much of a large part. */
+    /* An idle one gets a piece of a large part, of the same size. */
     set(&two, 0, 1e7, 2 * MB, 1e7);
     assert_int_equal(choose(&cut, &two, 50 * MB), 0);
     assert_in_range(cut, 19 * MB / 10, 21 * MB / 10);
@@ -75,7 +75,7 @@ static void unknown_ones_are_tried_with_little(void **state)
     set(&two, 0, 0, 0, 1e9);
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_in_range(cut, 1, MB / 10);
-    /* One part at a time. */
+    /* An unmeasured one gets only one part at a time. */
     two.ring[0].pending = cut;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
@@ -93,7 +93,7 @@ static void those_of_one_kind_are_not_tried(void **state)
     two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, 900 * MB), 1);
     assert_int_equal(cut, 900 * MB);
-    /* Once one is measured, so is the other. */
+    /* The measured rate of one applies to the other, too. */
     two.ring[0].rate = 1e9;
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.ring[1].pending = 4 * MB;
@@ -102,7 +102,7 @@ static void those_of_one_kind_are_not_tried(void **state)
     two.ring[1].last_took = 1;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
-    /* Beside another kind it is. */
+    /* Next to a device of another kind, it is tried. */
     two.ring[1].alike = 2;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, 32 << 10);
@@ -115,10 +115,10 @@ static void slow_ones_are_tried_again(void **state)
     uint64_t cut;
     set(&two, 0, 1e5, 0, 1e9);
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.ring[0].last_took = 1; /* and has been idle for longer than that */
+    two.ring[0].last_took = 1; /* it has been idle for longer than that */
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_int_equal(cut, 32 << 10);
-    /* For 16 times as long as its last slot took, a minute, it is left alone. */
+    /* It is left alone for 16 times the duration of its last slot, here a minute. */
     two.ring[0].last_took = 60 * 1000000000ll;
     two.ring[0].last_end = clock_now() - 15 * two.ring[0].last_took;
     assert_int_equal(choose(&cut, &two, MB), 1);
@@ -136,7 +136,7 @@ static void while_kernels_are_built(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.ring[1].built = false;
     assert_int_equal(choose(&cut, &two, MB), -1);
-    /* Devices of one kind get pixels meanwhile; a device that is not open gets none. */
+    /* Meanwhile devices of one kind get pixels; a device that is not open gets none. */
     two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, MB), 0);
     two.ring[0].opened = false;
@@ -146,7 +146,7 @@ static void while_kernels_are_built(void **state)
     two.ring[1].failed = false;
     two.ring[1].built = true;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    /* However fast it is said to be. */
+    /* This holds whatever its expected rate. */
     set(&two, 0, 1e12, 0, 1e6);
     two.ring[0].built = false;
     assert_int_equal(choose(&cut, &two, 100), 1);
@@ -180,7 +180,7 @@ static void rates_are_measured_from_the_second_slot_on(void **state)
     ring.last_end = clock_now() - 1000000000;
     share_measure(&ring, MB, clock_now() - 500000000);
     assert_in_range((uint64_t)ring.rate, MB * 18 / 10, MB * 2);
-    /* Half of it is what was known. */
+    /* The new rate is the mean of the known and the measured rate. */
     ring.rate = 10e6;
     ring.last_end = clock_now() - 1000000000;
     share_measure(&ring, MB, clock_now() - 500000000);

@@ -1,5 +1,5 @@
-/* test_staging.c: plans that fork: features of the picture as decoded, scaled, blurred, and both, from
- * one upload; against plain C. */
+/* test_staging.c: plans with branches: features of the decoded, scaled, blurred, and scaled and
+ * blurred picture from one upload, compared with plain C. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -43,7 +43,7 @@ static void fail_device(void *context, const struct error *err, unsigned alive)
     fail_msg("%s", err->sentence);
 }
 
-/* One feature for each image, and the node that gives the image. */
+/* One feature for each image, and the plan that produces the images. */
 struct images {
     struct feature_set set;
     struct feature_set one[IMAGES]; /* each with its offset in the row */
@@ -136,7 +136,7 @@ static void make_picture(struct picture *picture, unsigned number, uint32_t *ran
         picture->pixels[b] = (uint8_t)(random_next(random) >> 9);
 }
 
-/* In strips that overlap, where steps take them. */
+/* Submits a picture, in overlapping strips where the steps accept them. */
 static void submit_picture(struct staging *staging, struct picture *picture, bool whole,
                            uint32_t *random)
 {
@@ -247,8 +247,8 @@ static void *call_main(void *argument)
     return NULL;
 }
 
-/* A thread that does not want to wait is told that slots are full, and gets room once there is some.
- * One that could add little to the device's rate waits. */
+/* A thread that need not wait is told that all slots are full, and gets a place once there is one.
+ * A thread that could add little to the device's rate waits. */
 static void test_full_slots(void **state)
 {
     (void)state;

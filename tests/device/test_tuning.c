@@ -1,4 +1,5 @@
-/* test_tuning.c: measurements for a device are kept, used where possible, and never trusted. */
+/* test_tuning.c: measurements of a device are stored, checked when loaded, and used where
+ * possible. */
 #include "runner.h"
 
 #include "device/tuner.h"
@@ -55,7 +56,7 @@ static void choices(void **state)
                          joint = feature("rgb:bins=8x8x15");
     struct histogram_choice choice = tuning_choice(&tuning, &gray, &device);
     assert_false(choice.tuned);
-    assert_int_equal(choice.variant, HISTOGRAM_REPLICATED); /* the usual one */
+    assert_int_equal(choice.variant, HISTOGRAM_REPLICATED); /* the default */
     assert_int_equal(choice.shape.group, 0);
 
     tuning.entry[3].variant = HISTOGRAM_LOCAL;
@@ -66,14 +67,14 @@ static void choices(void **state)
     assert_int_equal(choice.shape.group, 512);
     assert_false(tuning_choice(&tuning, &hsv, &device).tuned);
 
-    /* Measured with 512 bins; 16 copies of 960 are more than the local memory, 8 are not. */
+    /* Measured with 512 bins: with 960 bins, 16 copies exceed the local memory and 8 copies fit. */
     tuning.entry[1].variant = HISTOGRAM_REPLICATED;
     tuning.entry[1].shape = (struct histogram_shape){256, 16, 4096};
     choice = tuning_choice(&tuning, &joint, &device);
     assert_true(choice.tuned);
     assert_int_equal(choice.shape.copies, 8);
 
-    /* Not on this device: 48 KiB of local memory. */
+    /* Does not fit on this device, which has 48 KiB of local memory. */
     tuning.entry[0].variant = HISTOGRAM_PACKED;
     tuning.entry[0].shape = (struct histogram_shape){512, 1, 4096};
     choice = tuning_choice(&tuning, &rgb, &device);
@@ -107,7 +108,7 @@ static void kept_and_forgotten(void **state)
     assert_int_equal(found.entry[4].variant, HISTOGRAM_AUTO);
 }
 
-/* A shape that no kernel can have is damage, whatever its digest says. */
+/* A shape that no kernel can have is treated as damage, even if its digest is right. */
 static void impossible_shapes_are_not_loaded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_variant.c: what each variant takes, what its tables need and how it is launched, on
- * imaginary devices. */
+/* test_variant.c: which features each variant accepts, the size of its tables and its launch
+ * parameters, on simulated devices. */
 #include "runner.h"
 
 #include "device/variant.h"
@@ -24,7 +24,7 @@ static const struct ocl_device cpu = {.type = CL_DEVICE_TYPE_CPU,
                                       .local_memory = 512 * KIB,
                                       .max_work_group = 4096,
                                       .max_work_item = {4096, 4096, 4096}};
-/* Small groups, little local memory, from an unknown vendor. */
+/* Small work-groups and little local memory, from an unknown vendor. */
 static const struct ocl_device small = {.type = CL_DEVICE_TYPE_GPU,
                                         .platform = "X",
                                         .compute_units = 1,
@@ -72,7 +72,7 @@ static void usual_ones(void **state)
     assert_int_equal(usual("rgb:bins=7", &h200), HISTOGRAM_PACKED);
     assert_int_equal(usual("rgb:bins=8x8x8", &h200), HISTOGRAM_LOCAL);
     assert_int_equal(usual("gray", &h200), HISTOGRAM_LOCAL);
-    /* 65,000 bytes. */
+    /* The table has 65,000 bytes. */
     assert_int_equal(usual("rgb:bins=25x25x26", &h200), HISTOGRAM_GLOBAL);
     assert_int_equal(usual("rgb:bins=256", &small), HISTOGRAM_REPLICATED);
     assert_int_equal(usual("hsv:bins=16x16x16", &small), HISTOGRAM_GLOBAL);
@@ -92,8 +92,8 @@ static void what_they_take(void **state)
     assert_string_equal(reason, "it counts separate channels (rgb:bins=B) only");
     assert_false(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_PACKED, &rgb, &small));
     assert_string_equal(reason, "it needs work-groups of 256, the device takes 64");
-    /* The table takes 4 KiB, all of the local memory: nothing is left for a stage of 64
-     * work-items. */
+    /* The table takes 4 KiB, which is all of the local memory: a stage of 64 work-items does not
+     * fit. */
     assert_true(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_LOCAL, &joint, &small));
     assert_false(histogram_variant_takes(reason, sizeof reason, HISTOGRAM_STAGED, &joint, &small));
     assert_string_equal(reason, "it needs 10240 bytes of local memory, the device has 4096");
@@ -106,7 +106,7 @@ static void tables(void **state)
     (void)state;
     const struct feature rgb = feature("rgb:bins=7"), gray = feature("gray:bins=10"),
                          hsv = feature("hsv");
-    /* Channels have four sub-tables of 272 counters. */
+    /* Each channel has four sub-tables of 272 counters. */
     assert_int_equal(histogram_variant_table(HISTOGRAM_PRIVATE, &rgb), 4 * 4 * 3 * 272);
     assert_int_equal(histogram_variant_table(HISTOGRAM_PRIVATE, &gray), 4 * 4 * 272);
     assert_int_equal(histogram_variant_table(HISTOGRAM_PRIVATE, &hsv), 4 * 128);
@@ -140,10 +140,10 @@ static void shapes(void **state)
     check_shape(HISTOGRAM_REPLICATED, 768, 32 << 20, &h200, 1024, 8, 84608);
     check_shape(HISTOGRAM_REPLICATED, 128, 32 << 20, &h200, 1024, 16, 84608);
     check_shape(HISTOGRAM_STAGED, 256, 32 << 20, &h200, 128, 1, 84608);
-    /* Three tiles a unit; six where they would be longer than the fields hold. */
+    /* Three tiles per unit; six where three would overflow the fields. */
     check_shape(HISTOGRAM_PACKED, 768, 32 << 20, &h200, 512, 1, 28288);
     check_shape(HISTOGRAM_PACKED, 768, 1 << 30, &h200, 512, 1, 451968);
-    /* Four tiles a thread. */
+    /* Four tiles per thread. */
     check_shape(HISTOGRAM_PRIVATE, 768, 8 << 20, &cpu, 1, 1, 262144);
     check_shape(HISTOGRAM_PRIVATE, 768, 1 << 20, &cpu, 1, 1, 43680);
     check_shape(HISTOGRAM_LOCAL, 768, 8 << 20, &cpu, 128, 1, 147456);
@@ -160,7 +160,7 @@ static void shapes_that_do_not_fit(void **state)
     assert_false(histogram_shape_fits(&shape, HISTOGRAM_REPLICATED, 768, &h200));
     shape.copies = 3;
     assert_false(histogram_shape_fits(&shape, HISTOGRAM_REPLICATED, 768, &h200));
-    shape = good; /* no copies there */
+    shape = good; /* this variant has no copies */
     assert_false(histogram_shape_fits(&shape, HISTOGRAM_LOCAL, 768, &h200));
     shape.copies = 1;
     assert_true(histogram_shape_fits(&shape, HISTOGRAM_LOCAL, 768, &h200));

@@ -5,13 +5,14 @@
  *   CLPIPE_FAULT_NOTE=FILE                 appends a line for each call that was made to fail
  *   CLPIPE_FAULT_LIST=FILE                 appends "CLASS SITE CALLS" for each site at exit
  *
- * A site is the return address of calls: "clpipe+1a2b", a hexadecimal offset from the start of the
- * program, of libhdf5 or of clpipe's module for MPI, or "*" for all sites. Only calls from these count:
- * OpenCL drivers, MPI and the C library are not affected. ACTION is an error number (negative for OpenCL), "short" for reads
- * and writes of one byte, or "kill".
+ * A site is the return address of the calls: a hexadecimal offset from the start of the program
+ * ("clpipe+1a2b"), of libhdf5 or of clpipe's MPI module, or "*" for all sites. Only calls from
+ * these modules count; OpenCL drivers, MPI and the C library are not affected. ACTION is an error
+ * number (negative for OpenCL), "short" to transfer one byte only, or "kill".
  *
- * The counters have no locks, because malloc is among the calls. */
-/* The checked forms (__open_2) are defined here too; hardened headers declare them differently. */
+ * The counters have no locks because malloc is one of the calls. */
+/* The checked functions (__open_2) are defined here, too; hardened headers declare them
+ * differently. */
 #undef _FORTIFY_SOURCE
 #include "faults.h"
 #include <dirent.h>
@@ -53,11 +54,11 @@ static const char *const class_name[CALL_CLASSES] = {
 
 static struct module {
     const char *name;
-    uintptr_t base, start, end; /* offsets are relative to base; start to end: its code */
+    uintptr_t base, start, end; /* offsets are relative to base; its code is from start to end */
 } module[] = {{"clpipe", 0, 0, 0}, {"hdf5", 0, 0, 0}, {"mpi", 0, 0, 0}};
 #define MODULES ((int)(sizeof module / sizeof *module))
 
-static bool ranks; /* the module for MPI is not loaded yet */
+static bool ranks; /* the MPI module will be loaded later */
 
 /* An open-addressing table: the key is the class, the module and the offset. */
 static struct site {
@@ -132,7 +133,7 @@ __attribute__((constructor)) static void begin(void)
     char program[4096];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
-    /* A compiler that a driver starts inherits this library, but is not under test. */
+    /* A compiler that a driver starts inherits this library but is not under test. */
     const char *name = strrchr(program, '/');
     if (!name || strcmp(name, "/clpipe") != 0)
         return;
@@ -193,7 +194,7 @@ int faults_decide(enum call_class class, const void *address)
         ranks = module[2].end == 0;
         which = find_module(at);
     }
-    /* HDF5 handles failed allocations in its own way. */
+    /* HDF5 handles failed allocations by itself. */
     if (which < 0 || (which == 1 && class == CALL_MEMORY))
         return 0;
     uint64_t offset = at - module[which].base;
@@ -218,7 +219,7 @@ int faults_decide(enum call_class class, const void *address)
     return fault.action;
 }
 
-/* True if the call is to fail; errno is set. */
+/* Returns true, with errno set, if the call is to fail. */
 static bool fails(enum call_class class, const void *address)
 {
     int number = faults_decide(class, address);
@@ -227,7 +228,7 @@ static bool fails(enum call_class class, const void *address)
     return number != 0 && number != SHORT;
 }
 
-/* The size to read or write: the full size, 1 for a short call, or -1 for a failing one. */
+/* The size to read or write: the full size, 1 for a short transfer, or -1 for a failure. */
 static ssize_t admit(enum call_class class, size_t size, const void *address)
 {
     int number = faults_decide(class, address);
@@ -311,7 +312,7 @@ PREAD(pread64)
 PWRITE(pwrite)
 PWRITE(pwrite64)
 
-/* The functions that the headers substitute if the compiler knows the size of the memory. */
+/* Functions that the headers substitute if the compiler knows the size of the buffer. */
 ssize_t __read_chk(int fd, void *data, size_t size, size_t room);
 ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
 {
@@ -330,7 +331,7 @@ PREAD_CHECKED(__pread64_chk)
 
 ssize_t write(int fd, const void *data, size_t size)
 {
-    /* The tests read messages to see what happened. */
+    /* Messages must not fail, because the tests read them. */
     const void *address = fd == STDERR_FILENO ? NULL : CALLER;
     return do_transfer(CALL_WRITE, SYS_write, fd, (void *)(uintptr_t)data, size, 0, address);
 }
@@ -385,7 +386,7 @@ SIMPLE(CALL_MESSAGE, ssize_t, recvmsg, (int fd, struct msghdr *message, int flag
 SIMPLE(CALL_TRUNCATE, int, fallocate64, (int fd, int mode, off64_t offset, off64_t size),
        (fd, mode, offset, size))
 
-/* These return their error. */
+/* These functions return their error. */
 int posix_fallocate64(int fd, off64_t offset, off64_t size)
 {
     NEXT(posix_fallocate64);
@@ -401,7 +402,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* dlsym() allocates memory itself. */
+/* dlsym() itself allocates memory. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

@@ -36,12 +36,13 @@ enum call_class {
     CALL_CLASSES
 };
 
-/* 0: let this call through; otherwise the action of the fault. address: its return address. */
+/* Returns 0 to let this call through, otherwise the action of the fault. address: its return
+ * address. */
 int faults_decide(enum call_class class, const void *address);
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
-/* `next` is the function that would have been called without this library. */
+/* Sets `next` to the function that would have been called without this library. */
 #define NEXT(name)                                                                                 \
     static __typeof__(name) *next;                                                                 \
     if (!next)                                                                                     \

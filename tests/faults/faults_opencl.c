@@ -1,12 +1,12 @@
-/* faults_opencl.c: the OpenCL calls that can be made to fail. The action is the error code; for
+/* faults_opencl.c: OpenCL calls that can be made to fail. The action is the error code; for
  * "callback" and "event" it is the reported status of the event. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include "faults.h"
 #include <CL/cl.h>
 #include <stdlib.h>
 
-/* The loader's function. The program opens the loader by name, so it may be in no list of libraries, and
- * others (hwloc, which MPI asks) call OpenCL before that. */
+/* Finds a function of the OpenCL loader. The program loads it with dlopen(), so RTLD_NEXT may not
+ * find it; and other libraries (hwloc, used by MPI) may call OpenCL before that. */
 static void *of_loader(const char *name)
 {
     void *next = dlsym(RTLD_NEXT, name);

@@ -1,11 +1,12 @@
-"""Makes every call of the program that can fail do so, one at a time: files, memory, threads and
-OpenCL (see faults.c). After any fault the program ends by itself with a documented exit code and one
-clear line; a file under its final name is complete; and the same command without the fault gives the
-usual result. "kill" ends the program right before the call.
+"""Makes every call of the program that can fail do so, one at a time: files, memory, threads and OpenCL (see
+faults.c). After any fault the program exits with a documented status and one clear line; a file under its
+final name is complete; and repeating the command without the fault gives the usual result. "kill" ends the
+program immediately before the call.
 
-A run that only counts finds the sites. CLPIPE_LONG=1 tests all of them; otherwise an even sample: 2 of
-each class of calls, with CLPIPE_ALL=1 12, with CLPIPE_CORE=1 one. A disk that is full from the first, the second, ... write on
-is tested for every third write of an ingest, or for every write of an ingest and of a clustering."""
+A first run without faults counts the calls of each site. CLPIPE_LONG=1 tests all sites; otherwise an even
+sample is tested: 2 of each class of calls, 12 with CLPIPE_ALL=1, 1 with CLPIPE_CORE=1. A disk that is full
+from a given write on is tested for every third write of an ingest, or for every write of an ingest and of a
+clustering."""
 
 import collections
 import concurrent.futures
@@ -28,12 +29,12 @@ sys.path.insert(0, str(ROOT / "tests" / "cli"))
 from conftest import ALL, CLPIPE, CORE, LONG, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
 
 LIBRARY = CLPIPE.parent / "tests" / "faults.so"
-# Cases of each class of calls, and the time limit of a command.
+# Number of cases for each class of calls, and the time limit of a command in seconds.
 CASES = 1e9 if LONG else 12 if ALL else 1 if CORE else 2
 HANG = 30
 
 OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
-# The faults of each class of calls. "+": that call and all later ones.
+# Faults for each class of calls. "+": that call and all later ones fail.
 ACTIONS = {
     "open": [errno.EACCES, errno.EMFILE, "kill"],
     "list": [errno.EIO],
@@ -66,7 +67,7 @@ ACTIONS = {
 }
 
 
-# All enqueues of one kind are one site: each call is a separate case, up to this many.
+# All enqueue calls of one kind are one site: each call is a separate case, up to this number.
 OPENCL = ("context", "queue", "buffer", "program", "build", "kernel", "argument", "launch",
           "transfer", "flush", "callback", "event")
 CALLS = 60 if LONG else 3
@@ -89,7 +90,7 @@ def digest(path):
 
 
 def look(place):
-    """The contents of a directory: the identity of results, the bytes of everything else."""
+    """The contents of a directory: identities of results, and bytes of all other files."""
     found = {}
     for folder, folders, names in os.walk(place):
         for name in names:
@@ -105,7 +106,7 @@ def look(place):
 
 
 class Job:
-    """A command, the directory that it starts from and its result."""
+    """A command, the directory that it starts in, and its result."""
 
     def __init__(self, name, start, args, scratch, env=None):
         self.name, self.start, self.args = name, start, args
@@ -113,7 +114,7 @@ class Job:
         place = self.fresh()
         result = run_with(place, args, env=env)
         assert result.returncode in (0, 1), result.stderr
-        # Again with warm caches.
+        # The caches are warm now.
         place = self.fresh()
         listing = scratch / "sites"
         result = run_with(place, args, listing=listing, env=env)
@@ -138,7 +139,7 @@ class Job:
         return place
 
     def beside(self, scratch):
-        """The same command in another directory."""
+        """Copies the job to another directory."""
         scratch.mkdir()
         other = copy.copy(self)
         other.scratch = scratch
@@ -155,18 +156,18 @@ class Job:
         happened = note.exists()
         note.unlink(missing_ok=True)
         if not happened:
-            # The number of calls varies with the threads.
+            # The number of calls depends on the timing of threads.
             assert result.returncode == self.code, result.stderr
             return False
         lines = result.stderr.splitlines()
         errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
         if kind == "message" and action == "kill" and result.returncode in (self.code, 3):
-            # The fault killed a decoder process, which is replaced, or the process that starts them.
+            # The fault killed a decoder process, which is replaced, or the process that starts decoders.
             assert len(errors) == (result.returncode == 3), result.stderr
         elif action == "kill":
             assert result.returncode == -9, result.stderr
         elif action in (str(errno.EINTR), "short") or kind == "copy":
-            # Not an error.
+            # This is not an error.
             assert result.returncode == self.code, result.stderr
             assert look(place) == self.expected
         else:
@@ -181,23 +182,23 @@ class Job:
             assert result.returncode == self.code, result.stderr
             assert look(place) == self.expected
         for name, now in look(place).items():
-            # The result is unchanged or complete; one with unusual failures must verify.
+            # The result is unchanged or complete; if it has other failures than expected, it must verify.
             if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
                 verified = run_clpipe("verify", place / name)
                 assert verified.returncode == 0, verified.stdout + verified.stderr
                 assert result.returncode == 1 and "hdf5" not in site
         if (place / "pages").exists():
-            # A report has all of its files or is not there.
+            # A report is complete or absent.
             assert (place / "pages" / "index.html").exists() and (place / "pages" / ".clpipe-report").exists()
         if (place / "tree").exists():
-            # An existing tree is left alone.
+            # An existing tree is not changed.
             assert look(place) == self.expected
             return True
         again = run_clpipe(*self.args, cwd=place, env=self.env)
-        # 0: the file existed already.
+        # The status is 0 if the file already existed.
         assert again.returncode in (0, self.code), again.stderr
         if look(place) != self.expected and "dct:words=4" in self.args:
-            # What could not be read was missing from the sample, too.
+            # Pictures that could not be read were also missing from the sample.
             again = run_clpipe(*self.args, "--retrain", cwd=place, env=self.env)
             assert again.returncode in (0, self.code), again.stderr
         assert look(place) == self.expected
@@ -206,7 +207,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def starts(tmp_path_factory, program):
-    """Directories that the commands start from."""
+    """The directories in which the commands start."""
     if not LIBRARY.exists():
         pytest.skip(f"{LIBRARY} is not built")
     base = tmp_path_factory.mktemp("starts")
@@ -224,7 +225,8 @@ def starts(tmp_path_factory, program):
     learning = ["ingest", pictures, base / "more.tar.gz", "-o", "x.h5", "--feature", "dct:words=4",
                 "--compress"]
 
-    # An update: one picture is new, beside everything that moves with the rows.
+    # An update with one new picture, of a file that also has labels, imported rows, neighbours and foreign
+    # data.
     last = pictures / "red" / "03.jpg"
     content = last.read_bytes()
     stamp = os.stat(last)
@@ -245,7 +247,7 @@ def starts(tmp_path_factory, program):
         file["theirs"].create_dataset("packed", data=numpy.arange(100000), chunks=(9000,), compression=1)
     last.write_bytes(content)
     os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    # A resumption: the rename of the result failed.
+    # An interrupted run: renaming the result failed.
     assert run_with(places["resume"], ingest, fault="rename * 1+ 5").returncode == 3
     assert os.listdir(places["resume"]) == ["x.h5.partial"]
 
@@ -254,7 +256,7 @@ def starts(tmp_path_factory, program):
     shutil.copy(places["features"] / "x.h5", places["clusters"] / "new.h5")
     cluster = ["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"]
     assert run_clpipe(*cluster, cwd=places["clusters"]).returncode == 0
-    # What lies beside pictures, and merged files.
+    # Sidecar files, and files to be merged.
     (pictures / "green" / "01.cls").write_text("7")
     beside = [*ingest, "--sidecar", "--thumbnails", "32"]
     for part in "red", "green":
@@ -295,7 +297,7 @@ def slow(*names):
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
-    # All cases in an order that is spread over them, of which the first of each class are taken.
+    # Visits all cases in an order that spreads over them and takes the first of each class.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
     order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
     of_class, cases = collections.Counter(), []

@@ -1,5 +1,5 @@
-/* test_code.c: perceptual codes: the folded transform against the plain sums of the definition, the
- * mask of mirroring, and words of parts against those of the whole. */
+/* test_code.c: perceptual codes: the fast transform compared with the sums of the definition, the
+ * mask for mirroring, and sums of the parts' words compared with those of the whole. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -10,7 +10,7 @@
 
 #define PI 3.14159265358979323846
 
-/* The definition, in 64-bit integers. */
+/* The definition, computed with 64-bit integers. */
 static void define(uint8_t code[CODE_BYTES], const uint32_t *words)
 {
     uint32_t bit = 0;
@@ -63,7 +63,8 @@ static void mirroring_inverts_the_mask(void **state)
     assert_int_equal(differ, 0);
 }
 
-/* Strips, one of them in two pieces, in every orientation; and turning an image changes nothing. */
+/* Strips, one of them in two pieces, in all orientations; rotating an image does not change its
+ * code. */
 static void parts_add_up(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_codebook.c: codebooks as arrays, their digest, and the reference of projection and words. */
+/* test_codebook.c: codebooks as arrays, their digest, and the reference code for projection and
+ * words. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -129,7 +130,7 @@ static void projection_and_words(void **state)
             assert_int_equal(projected[j], value);
         }
     }
-    /* Words 2 and 5 are equal: the first counts. */
+    /* Words 2 and 5 are equal, so the first one is found. */
     for (uint32_t w = 0; w < WORDS; w++)
         assert_int_equal(codebook_nearest(&codebook, codebook.word + w * PROJECTED),
                          w == 5 ? 2 : w);

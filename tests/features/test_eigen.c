@@ -1,5 +1,5 @@
-/* test_eigen.c: eigenvectors of random, repeated, diagonal and vanishing matrices: they are orthonormal,
- * give the matrix back, and have their order and signs. */
+/* test_eigen.c: eigenvectors of random, repeated, diagonal and zero matrices are orthonormal,
+ * reproduce the matrix, and have the defined order and signs. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -73,7 +73,7 @@ static void repeated_eigenvalues(void **state)
     assert_true(fabs(values[0] - 5) < 1e-12 && fabs(values[3] - 1) < 1e-12);
 }
 
-/* As of a few flat or striped descriptors: most eigenvalues are rounding of 0. */
+/* As from a few flat or striped descriptors: most eigenvalues are zero except for rounding. */
 static void few_directions(void **state)
 {
     (void)state;

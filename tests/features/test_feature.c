@@ -1,5 +1,5 @@
-/* test_feature.c: feature specifications, the cells of a grid in turned pictures against a look at
- * every single pixel, and stored values against the formula they are promised by. */
+/* test_feature.c: feature specifications, grid cells of rotated pictures compared with a check of
+ * each pixel, and stored values compared with their formula. */
 #include "runner.h"
 
 #include "features/feature.h"
@@ -30,7 +30,7 @@ static void good_specs(void **state)
         {"gray:bins=100,normalize=none", "gray_100", "gray:bins=100,grid=1x1,normalize=none",
          &feature_gray, 100, 1},
         {"hsv", "hsv_8x4x4", "hsv:bins=8x4x4,grid=1x1,normalize=l1", &feature_hsv, 128, 1},
-        /* The options may begin with a comma where there are no bins. */
+        /* Options may follow a comma directly if there are no bins. */
         {"hsv,grid=2x5", "hsv_8x4x4_2x5", "hsv:bins=8x4x4,grid=2x5,normalize=l1", &feature_hsv, 128,
          10},
         {"My-name_1.x=gray:normalize=hellinger,grid=1x256,bins=1", "My-name_1.x",
@@ -54,7 +54,7 @@ static void good_specs(void **state)
         assert_int_equal(feature->grid_rows * feature->grid_columns, good[i].cells);
         assert_int_equal(feature->dimension, good[i].cell_bins * good[i].cells);
         assert_int_equal(set.counters, feature->dimension);
-        /* The canonical form means the same. */
+        /* The canonical form gives the same feature. */
         struct feature_set again = {0};
         assert_int_equal(feature_set_add(&again, feature->spec, NORMALIZE_NONE, &err), STATUS_OK);
         assert_ptr_equal(again.feature[0].kind, feature->kind);
@@ -64,13 +64,13 @@ static void good_specs(void **state)
     }
 }
 
-/* The spec is refused with a sentence that names it and says `why`; the set is left as it was. */
+/* The spec is refused with a sentence that contains it and `why`; the set does not change. */
 static void check_refused(struct feature_set *set, const char *spec, const char *why)
 {
     struct feature_set before = *set;
     struct error err = ERROR_INIT;
     if (feature_set_add(set, spec, NORMALIZE_L1, &err) != STATUS_USAGE)
-        fail_msg("'%s' is taken", spec);
+        fail_msg("'%s' is accepted", spec);
     char start[64];
     snprintf(start, sizeof start, "feature '%.40s", spec);
     if (!strstr(err.sentence, start) || !strstr(err.sentence, why))
@@ -124,7 +124,7 @@ static void bad_specs(void **state)
         {"rgb:normalize=L1", "none, l1 or hellinger"},
         {"rgb:normalize=", "none, l1 or hellinger"},
         {"rgb:bins=8:grid=2x2", "one number or AxBxC"},
-        /* One more value than an image may have. */
+        /* One more value per image than allowed. */
         {"gray:bins=65,grid=256x256", "4259840 values per image; at most 4194304"},
         {"rgb:bins=256x64x1,grid=256x256", "1073741824 values per image"},
     };
@@ -152,7 +152,7 @@ static void long_texts(void **state)
     check_refused(&set, spec, "too long");
 }
 
-/* Pyramids are counted in the cells that all their levels consist of. */
+/* The levels of a pyramid are sums of the cells that are counted. */
 static void levels_are_sums_of_cells(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void several_features(void **state)
     }
     check_refused(&set, "rgb", "more than 16 features");
 
-    /* Names are those of datasets: no two may be equal, whatever their origin. */
+    /* Names are dataset names: no two may be equal, whether given or derived. */
     memset(&set, 0, sizeof set);
     assert_int_equal(feature_set_add(&set, "rgb:bins=8", NORMALIZE_L1, &err), STATUS_OK);
     check_refused(&set, "rgb:bins=8,normalize=none", "the name rgb_8 is taken");
@@ -221,7 +221,7 @@ static void several_features(void **state)
     assert_int_equal(feature_set_add(&set, "counts=rgb:bins=8,normalize=none", NORMALIZE_L1, &err),
                      STATUS_OK);
 
-    /* The most values that an image may have, in one feature and in all together. */
+    /* The maximum number of values per image, for one feature and for all together. */
     memset(&set, 0, sizeof set);
     assert_int_equal(feature_set_add(&set, "gray:bins=64,grid=256x256", NORMALIZE_L1, &err),
                      STATUS_OK);
@@ -247,8 +247,8 @@ static void words(void **state)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* Where a stored pixel stands in the upright picture: EXIF 2.32, "Orientation", told by which side
- * of the picture row 0 and column 0 are. */
+/* Where a stored pixel is in the upright picture: EXIF 2.32, "Orientation", which says at which
+ * sides of the picture row 0 and column 0 are. */
 static void upright(uint32_t *ux, uint32_t *uy, uint32_t x, uint32_t y, uint32_t width,
                     uint32_t height, uint8_t orientation)
 {
@@ -268,7 +268,7 @@ static void upright(uint32_t *ux, uint32_t *uy, uint32_t x, uint32_t y, uint32_t
     *uy = to[orientation][1];
 }
 
-/* Every pixel is in the one cell that the formula gives it, and in no other. */
+/* Each pixel is in exactly one cell, the one that the formula gives. */
 static void check_cells(uint32_t width, uint32_t height, uint32_t rows, uint32_t columns,
                         uint8_t orientation)
 {
@@ -339,7 +339,8 @@ static uint32_t bits(float value)
     return word;
 }
 
-/* All cells of a feature, bit for bit; returns how many values single precision would get wrong. */
+/* Checks all cells of a feature bit for bit; returns how many values single precision would get
+ * wrong. */
 static unsigned check_values(const char *spec, const uint32_t *counters)
 {
     struct feature_set set = {0};
@@ -352,7 +353,7 @@ static unsigned check_values(const char *spec, const uint32_t *counters)
     unsigned delicate = 0;
     uint32_t channels = feature->kind == &feature_rgb ? 3 : 1;
     for (uint32_t start = 0; start < feature->dimension; start += feature->cell_bins) {
-        uint64_t pixels = 0; /* of the cell: each is counted once in each channel */
+        uint64_t pixels = 0; /* in the cell: each is counted once per channel */
         for (uint32_t i = 0; i < feature->cell_bins / channels; i++)
             pixels += counters[start + i];
         for (uint32_t i = start; i < start + feature->cell_bins; i++) {
@@ -383,10 +384,10 @@ static void shares_and_roots_are_rounded_once(void **state)
         for (uint32_t cell = 0; cell < CELLS; cell++) {
             for (uint32_t i = 0; i < BINS; i++) {
                 seed = seed * 1664525u + 1013904223u;
-                /* Also empty bins and cells, and counts that no float holds. */
+                /* Includes empty bins and cells, and counts that float32 cannot represent. */
                 uint32_t count = cell == 3 ? 0 : seed >> 8 >> (seed % 25);
                 gray[cell * BINS + i] = count;
-                /* Other bins in the other channels, as many pixels. */
+                /* The other channels have the same number of pixels in other bins. */
                 for (uint32_t channel = 0; channel < 3; channel++)
                     rgb[(cell * 3 + channel) * BINS + (i * (4 * channel + 3) + round) % BINS] =
                         count;
@@ -397,7 +398,7 @@ static void shares_and_roots_are_rounded_once(void **state)
         check_values("rgb:bins=100,grid=2x2", rgb);
         check_values("rgb:bins=100,grid=4x1,normalize=hellinger", rgb);
     }
-    /* Values that show the difference were among them. */
+    /* The data include values for which single precision would differ. */
     assert_true(delicate[0] > 100 && delicate[1] > 100);
 }
 
@@ -426,7 +427,7 @@ static void known_values(void **state)
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* The bin of one pixel: the only counter that is set. */
+/* The bin of one pixel: the index of the only nonzero counter. */
 static uint32_t bin_of(const char *spec, uint8_t r, uint8_t g, uint8_t b)
 {
     struct feature_set set = {0};
@@ -457,15 +458,15 @@ static void bins_of_single_pixels(void **state)
     assert_int_equal(bin_of("gray:bins=256", 1, 0, 1), 0);  /* 234 >> 8 */
     assert_int_equal(bin_of("gray:bins=256", 1, 1, 0), 1);  /* 355 >> 8 */
     assert_int_equal(bin_of("gray:bins=10", 0, 255, 0), 5); /* 149 * 10 >> 8 */
-    /* Hue 0 to 359 in 180 bins, saturation and value in one. */
+    /* Hue from 0 to 359 in 180 bins, with one bin each for saturation and value. */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 0), 0);
     assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 0), 60);
     assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 0, 255), 120);
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 1), 179);   /* floor(-60 / 255) = -1 */
-    assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 255), 150); /* the first largest is R */
-    assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 255), 90);  /* and here G: 180 */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 255), 150); /* R is first of the largest */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 255), 90);  /* here G is: 180 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 254, 255, 0), 30);  /* 120 + floor(-59.8) = 60 */
-    /* Floors that are in another bin than what truncation gives, for each of the largest. */
+    /* Values where rounding down and truncation give different bins, for each largest channel. */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 10), 178); /* 360 + floor(-2.35) = 357 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 1, 255, 0), 59);   /* 120 + floor(-0.24) = 119 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 1, 255), 119);  /* 240 + floor(-0.24) = 239 */

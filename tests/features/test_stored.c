@@ -1,4 +1,4 @@
-/* test_stored.c: float16 and uint8 against their definitions, in place as well. */
+/* test_stored.c: conversion to float16 and uint8, also in place, follows the definitions. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -40,7 +40,7 @@ static void every_half_and_the_points_between(void **state)
             continue;
         }
         assert_true(value == value_of_half(half));
-        /* The middle goes to the even one, what is beside it to the nearer one. */
+        /* Halfway values are rounded to even, all others to the nearest. */
         const double next =
             (half & 0x7fff) == 0x7bff ? copysign(65536, value) : value_of_half(half + 1);
         const float middle = (float)((value + next) / 2);

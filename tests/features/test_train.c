@@ -1,5 +1,5 @@
-/* test_train.c: codebooks of samples with known words, for any number of threads; of flat samples, and of
- * fewer descriptors than words. */
+/* test_train.c: codebooks trained on samples with known words, with any number of threads; on flat
+ * samples; and on fewer descriptors than words. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -30,7 +30,8 @@ static void train(struct feature_codebook *codebook, uint64_t rows, uint32_t wor
         fail_msg("%s", err.sentence);
 }
 
-/* Every word is what its statistics say, and the arrays are a valid codebook. */
+/* Every word has the values that its descriptors' statistics give, and the arrays are a valid
+ * codebook. */
 static void check(const struct feature_codebook *codebook, uint64_t rows)
 {
     struct error err = ERROR_INIT;

@@ -3,10 +3,9 @@
 
     campaign.py SECONDS OUT [EXECUTIONS [TARGET...]]
 
-Run it in a folder made by tools/fuzz --bundle; it needs only Python and a kernel. One process per
-core continues from the corpus of a target for at most CHUNK seconds; then the core takes the next
-target: one that no core works on, else the one closest to EXECUTIONS (10 million). After a finding
-new processes continue.
+Run it in a folder made by tools/fuzz --bundle; it needs only Python and a kernel. Each core runs one process,
+which continues from the corpus of a target for at most CHUNK seconds; then the core takes the next target: an
+idle one, or the one closest to EXECUTIONS (10 million). After a finding, new processes continue.
 
 OUT gets table.md (executions, speed, coverage, findings by target), summary.json, findings.tar.xz
 (inputs, and the logs of the processes that ended with them), corpus.tar.xz (a minimal set of inputs
@@ -27,8 +26,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHUNK = 45  # seconds; less with few cores
 GOAL = 10000000
-MOST_FINDINGS = 20  # described per target
-MOST_BYTES = 15 << 20  # per archive
+MOST_FINDINGS = 20  # described for each target
+MOST_BYTES = 15 << 20  # for each archive
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10", "-print_final_stats=1",
            "-print_funcs=0"]
 
@@ -36,7 +35,7 @@ OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10", "-print_
 def environment(scratch):
     env = dict(os.environ)
     env["TMPDIR"] = scratch
-    # A small quarantine stays in the processor's caches.
+    # A small quarantine fits into the processor's caches.
     env["ASAN_OPTIONS"] = ("allocator_may_return_null=1:quarantine_size_mb=8:"
                            "malloc_context_size=2:max_malloc_fill_size=0:symbolize=0")
     env["LSAN_OPTIONS"] = "suppressions=%s/lsan.supp:print_suppressions=0" % HERE
@@ -73,7 +72,7 @@ class Campaign:
         self.began = time.monotonic()
         self.cores = len(os.sched_getaffinity(0))
         self.chunk = max(1, min(CHUNK, seconds * self.cores / len(names) / 3))
-        # What the corpora need at the end, beside the packing.
+        # Reserves time for minimising the corpora and for packing.
         self.fuzzing_ends = self.began + seconds - max(15, seconds * 0.08)
         self.ends = self.began + seconds
         self.out, self.goal, self.work = out, goal, work
@@ -87,14 +86,14 @@ class Campaign:
             target.options + list(options)
 
     def run(self, target, log, seconds, *options):
-        """The exit status; None: it had to be ended."""
+        """Returns the exit status, or None if the process had to be terminated."""
         with open(log, "wb") as file:
             process = subprocess.Popen(self.command(target, *options), cwd=HERE, env=self.env,
                                        stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         try:
             return process.wait(max(1, seconds))
         except subprocess.TimeoutExpired:
-            process.terminate()  # libFuzzer says what it did
+            process.terminate()  # libFuzzer then prints its statistics
         try:
             process.wait(3)
         except subprocess.TimeoutExpired:
@@ -104,7 +103,7 @@ class Campaign:
 
     def pick(self):
         def lacks(target):
-            # As much again as it does, where more than one process works on it.
+            # If several processes work on the target, each is expected to do an equal amount.
             pending = target.running * target.rate() * self.chunk
             left = max(0, self.goal - target.executions - pending)
             return left / target.rate() if target.rate() else float("inf")
@@ -120,7 +119,7 @@ class Campaign:
         with open(log, "rb") as file:
             text = file.read().decode(errors="replace")
         done = re.search(r"number_of_executed_units: (\d+)", text)
-        # A process that could not say any more had done this at its last line.
+        # A process that printed no statistics had done at least this many executions at its last line.
         last = re.findall(r"^#(\d+)\t", text, re.M)
         peak = re.search(r"peak_rss_mb: *(\d+)", text)
         with self.lock:
@@ -166,7 +165,7 @@ class Campaign:
                 time.sleep(1)
 
     def minimise(self, target):
-        """What is left of the corpus reaches all of it; the whole of it where time is short."""
+        """Reduces the corpus to inputs that keep its coverage, or keeps all of it if time is short."""
         small = target.corpus + ".small"
         log = os.path.join(self.work, "logs", target.name + "-merge")
         os.makedirs(small)
@@ -209,7 +208,7 @@ class Campaign:
             for thread in threads:
                 thread.join()
         each(self.worker, range(self.cores))
-        self.report()  # were the rest to fail
+        self.report()  # in case the following steps fail
         each(self.minimise, self.targets)
         self.report()
         self.pack("findings", os.path.join(self.work, "findings"))

@@ -1,10 +1,11 @@
 /* fuzz_decode.c: the decoders, through the interface that ingest uses.
  *
- * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in different strips, into
- * memory that held other data, and a JPEG, whose library keeps tables, after another JPEG: outcome
- * and pixels must be the same, so that nothing depends on earlier state. A JPEG's coefficients, if
- * available, must give the same pixels, and so must its stream if the plain C accepts it. If the sanitizers count allocations, the codec must stay
- * within the memory that it announced. */
+ * Each input (one in four, or all if fuzz_thorough) is decoded twice by one decoder, in different
+ * strips and into memory with other contents; a JPEG, whose library keeps tables, is decoded after
+ * another JPEG. Outcome and pixels must be the same, so that nothing depends on earlier state. The
+ * coefficients of a JPEG, if available, must give the same pixels, and so must its stream if the
+ * plain C decoder accepts it. If the sanitizer counts allocations, the codec must not exceed the
+ * memory that it announced. */
 #include "fuzz.h"
 
 #include "base/clock.h"
@@ -23,17 +24,17 @@
 #include <jpeglib.h>
 #include <zlib.h>
 
-/* Large enough for several tiles, strips and blocks, and small enough to be fast. */
+/* Large enough for several tiles, strips and blocks, but small enough to be fast. */
 #define MOST_PIXELS (1u << 12)
 #define MOST_SCANS  10u
-/* The memory of a codec between its header and its first row, which must not grow with the
- * picture. */
+/* Limit for the memory that a codec allocates between its header and its first row, which must not
+ * grow with the picture. */
 #define MOST_FOR_HEADER (4u << 20)
-/* libtiff adds missing offsets and sizes of up to a million strips, and keeps all tags. */
+/* libtiff adds missing offsets and sizes for up to a million strips, and keeps all tags. */
 #define MOST_FOR_TIFF (40u << 20)
-/* A colour transform has its own limit. */
+/* A colour transform has a limit of its own. */
 #define MOST_FOR_ICC (44u << 20)
-/* Rounding of allocations, tables and the like beyond what info.memory says. */
+/* Allowance for rounding, tables and similar memory that info.memory does not include. */
 #define MEMORY_SLACK (1u << 20)
 
 /* --- allocations ----------------------------------------------------------------------------- */
@@ -53,7 +54,7 @@ int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile v
 size_t __sanitizer_get_allocated_size(const volatile void *at);
 
 static int64_t held, most_held;
-static bool ours; /* the current allocations are not the codec's */
+static bool ours; /* the current allocations are not made by the codec */
 
 static void on_malloc(const volatile void *at, size_t size)
 {
@@ -111,7 +112,7 @@ struct outcome {
     uint64_t pixels[2], digest[2];
 };
 
-/* Rows in strips of `choice`, each row followed by bytes that must not change. */
+/* Decodes all rows in strips given by `choice`; bytes after each row must not change. */
 static enum reason all_rows(struct decode *decode, const struct image_info *info, uint8_t fill,
                             struct fuzz_choice *choice, struct murmur3 *hash,
                             struct failure *failure)
@@ -141,7 +142,7 @@ static enum reason all_rows(struct decode *decode, const struct image_info *info
     return reason;
 }
 
-/* The same pixels from DCT coefficients. */
+/* Makes the pixels from DCT coefficients. */
 static enum reason all_coefficients(struct decode *decode, const struct image_info *info,
                                     uint8_t fill, struct murmur3 *hash, struct failure *failure)
 {
@@ -199,7 +200,7 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
         fuzz_check(rows || options->coefficients);
         out->reason = rows ? all_rows(decode, &out->info, fill, choice, &hash, &failure)
                            : all_coefficients(decode, &out->info, fill, &hash, &failure);
-        /* Frames that are not shown may take more, which older versions of libjxl cannot refuse. */
+        /* Hidden frames may need more memory; older versions of libjxl cannot refuse them. */
         if (strcmp(out->info.format, "jxl") != 0)
             check_held(out->info.memory + MEMORY_SLACK);
         if (out->reason == REASON_NONE)
@@ -216,7 +217,7 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
                out->reason != REASON_VANISHED);
 }
 
-/* A JPEG with its own tables, which must be gone when the next file comes. */
+/* Makes a JPEG with its own tables, which must not affect the next file. */
 static void draw_another(unsigned char **data, unsigned long *size)
 {
     struct jpeg_compress_struct info;
@@ -261,7 +262,7 @@ static void decode_another(struct decode *decode, const struct decode_options *o
     fuzz_check(outcome.reason == REASON_NONE);
 }
 
-/* What the decoder of streams accepts the library accepts, with the same pixels. */
+/* If the stream decoder accepts a file, so does the library, with the same pixels. */
 static void check_stream(const struct outcome *rows, int fd, const struct stat *st,
                          struct decode_options options)
 {
@@ -302,7 +303,7 @@ out:
     decode_close(&decode);
 }
 
-/* Decodes a file by its coefficients: outcome and pixels. */
+/* Decodes a file by its coefficients; outcome and pixels must be those of rows. */
 static void check_coefficients(const struct outcome *rows, int fd, const struct stat *st,
                                struct decode_options options, struct fuzz_choice *choice)
 {

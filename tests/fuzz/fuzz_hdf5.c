@@ -1,7 +1,7 @@
-/* fuzz_hdf5.c: finished files, and foreign HDF5 files, read to their end.
+/* fuzz_hdf5.c: reads finished files and foreign HDF5 files completely.
  *
- * HDF5's own structures are left as they are: its library crashes over damaged ones, and what is
- * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
+ * HDF5's own structures are not mutated, because the library crashes on damaged ones. The targets
+ * test what clpipe does with the values of datasets and with heaps, which contain texts. */
 #include "fuzz.h"
 
 #include "matrix/hdf5_matrix.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most values that are read from a dataset: contiguous data cannot be larger than the file, but
- * chunks that nobody wrote can. */
+/* Maximum number of values that are read from a dataset: contiguous data cannot exceed the file,
+ * but unwritten chunks can. */
 #define MOST_VALUES (1u << 12)
 
 static void ignore_line(const char *line, void *context)
@@ -102,7 +102,7 @@ static void use_result(struct fuzz_choice *choice)
         fuzz_check(!result && err.status != STATUS_OK);
         return;
     }
-    /* Each of these reads the whole file. */
+    /* Each of these calls reads the whole file. */
     uint32_t whole = fuzz_choose(choice, 3);
     read_rows(result);
     read_features(result, whole == 0 || fuzz_thorough);
@@ -179,7 +179,7 @@ static void add_region(struct regions *regions, uint64_t at, uint64_t size)
         regions->region[regions->count++] = (struct region){(size_t)at, (size_t)size};
 }
 
-/* Those of the matrix, which are not inflated by HDF5. */
+/* Adds the chunks of the matrix, which HDF5 does not inflate. */
 static void add_chunks(struct regions *regions, hid_t dataset)
 {
     hsize_t count = 0, at[2], bytes;
@@ -225,14 +225,14 @@ size_t fuzz_mutate_hdf5(uint8_t *data, size_t size, unsigned seed,
         uint64_t length;
         if (memcmp(data + at, "GCOL", 4) != 0)
             continue;
-        /* The heap's own length is kept. */
+        /* The length field of the heap is kept. */
         memcpy(&length, data + at + 8, sizeof length);
         add_region(&regions, at + 16, length > 16 ? length - 16 : 0);
     }
     struct fuzz_choice choice = {seed};
     for (unsigned times = 1 + fuzz_choose(&choice, 3); times > 0 && regions.count > 0; times--) {
         struct region region = regions.region[fuzz_choose(&choice, regions.count)];
-        /* A short stretch of it, so that large tables change in single rows. */
+        /* Changes only a short range, so that single rows of large tables change. */
         size_t offset = fuzz_choose(&choice, (uint32_t)region.size), most = region.size - offset;
         most = most < 64 ? most : 64;
         change(data + region.at + offset, most, most);

@@ -1,4 +1,5 @@
-/* fuzz_libfuzzer.c: libFuzzer's side of the targets: fuzz --target=NAME [its options] [CORPUS]. */
+/* fuzz_libfuzzer.c: entry points for libFuzzer: fuzz --target=NAME [libFuzzer's options]
+ * [CORPUS]. */
 #include "fuzz.h"
 
 #include <hdf5.h>
@@ -28,7 +29,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     if (target.mutate)
         return target.mutate(data, size, seed, LLVMFuzzerMutate);
     size = LLVMFuzzerMutate(data, size, most);
-    /* Wrong checksums must occur, too, now and then. */
+    /* Some inputs keep wrong checksums, which must be tested, too. */
     if (target.seal && seed % 16 != 0)
         target.seal(data, size);
     return size;

@@ -1,4 +1,5 @@
-/* fuzz_network.c: networks: the reader, and what the processor's engines make of what it accepts. */
+/* fuzz_network.c: the reader of networks, and the results of the processor's engines for accepted
+ * networks. */
 #include "fuzz.h"
 
 #include "base/hash.h"
@@ -9,10 +10,10 @@
 
 #define MOST_PRODUCTS (1u << 16)
 #define MOST_BYTES    (1u << 20)
-#define SMALL         8u  /* most networks that are computed are at most 1 / SMALL of that */
-#define LARGE_EVERY   32u /* but one of so many */
+#define SMALL         8u  /* most computed networks are at most 1 / SMALL of these limits */
+#define LARGE_EVERY   32u /* one of this many may be larger */
 
-/* Computes all outputs, one after another in `words`. False: this processor lacks the
+/* Computes all outputs into `words`, one after another. Returns false if this processor lacks the
  * instructions. */
 static bool compute(uint32_t *words, const struct net_model *model, const uint8_t *picture,
                     const char *kernels)
@@ -33,7 +34,7 @@ static bool compute(uint32_t *words, const struct net_model *model, const uint8_
     return true;
 }
 
-/* Bytes of the words of all outputs; 0: the network is too large to be computed. */
+/* The size of the words of all outputs; 0 if the network is too large to be computed. */
 static size_t word_bytes(const struct net_model *model, uint32_t share)
 {
     uint64_t bytes = 0, words = 0;
@@ -63,7 +64,7 @@ void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t 
     fuzz_check(picture);
     for (size_t i = 0; i < picture_bytes; i++)
         picture[i] = (uint8_t)(data[i % size] * 31u + i);
-    /* The last byte is one of a digest. */
+    /* The last byte belongs to a digest, so it is as good as random. */
     const size_t bytes = word_bytes(model, data[size - 1] % LARGE_EVERY ? SMALL : 1);
     uint32_t *words = malloc(2 * bytes + 1), *wanted = words + bytes / sizeof *words;
     fuzz_check(words);
@@ -78,7 +79,7 @@ void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t 
     net_model_close(&model);
 }
 
-/* The number of bytes and the digest. */
+/* Corrects the number of bytes and the digest. */
 void fuzz_seal_network(uint8_t *data, size_t size)
 {
     const uint64_t bytes = size;

@@ -1,4 +1,5 @@
-/* fuzz_readers.c: lists of paths, lists of clpipe list, archives, the log of finished records, .npy. */
+/* fuzz_readers.c: lists of paths, lists written by clpipe list, archives, the log of finished
+ * records, .npy. */
 #include "fuzz.h"
 
 #include "base/clock.h"
@@ -37,7 +38,7 @@ static bool holds(const struct listed *listed, const char *path, size_t length)
     return false;
 }
 
-/* Text in UTF-16, which is refused. */
+/* Returns whether the text is UTF-16, which is refused. */
 static bool is_utf16(const uint8_t *data, size_t size)
 {
     uint8_t first[4] = {0};
@@ -46,7 +47,7 @@ static bool is_utf16(const uint8_t *data, size_t size)
            (first[0] == 0xfe && first[1] == 0xff && !first[2] && first[3]);
 }
 
-/* The plain way: split, normalise, keep what is new. */
+/* A simple reference: splits the text, normalises the paths and keeps each path once. */
 static void list_plainly(struct listed *listed, const uint8_t *data, size_t size)
 {
     char separator = memchr(data, 0, size) ? 0 : '\n';
@@ -119,7 +120,7 @@ static bool never(const char *path)
     return false;
 }
 
-/* All that a shard hands out; false: the list is damaged. */
+/* Walks all items of a shard; returns false if the list is damaged. */
 static bool walk_shard(struct list_share *share, const char *source, uint64_t index, uint64_t count)
 {
     const struct walk_config config = {.options = {.sources = &source,
@@ -153,7 +154,7 @@ static bool walk_shard(struct list_share *share, const char *source, uint64_t in
     return true;
 }
 
-/* The bytes behind the beginning of a list: without it, it would be a list of paths. */
+/* The data follow the first record of a list; without it, the file would be a list of paths. */
 void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     (void)target;
@@ -172,7 +173,7 @@ void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t
     snprintf(source, sizeof source, "@%s", fuzz_file_name());
     const bool whole = walk_shard(&share, source, 0, 0);
     for (uint64_t i = 0, position = 0; i < count; i++) {
-        /* A share may be whole where the list is not. */
+        /* A share may be intact even if the list is damaged. */
         const bool there = walk_shard(&share, source, i, count);
         if (!whole)
             continue;
@@ -184,16 +185,16 @@ void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t
 
 /* --- archives --------------------------------------------------------------------------------- */
 
-#define MOST_MEMBERS 64 /* that are opened */
+#define MOST_MEMBERS 64 /* maximum number of members to open */
 #define MOST_READ    (1u << 20)
 
 struct members {
-    struct source_listing listing; /* first: `add` is given it */
+    struct source_listing listing; /* must be first: `add` receives a pointer to it */
     struct archives *archives;
     struct entry entry[MOST_MEMBERS];
     char *path[MOST_MEMBERS];
     uint32_t digest[MOST_MEMBERS];
-    bool whole[MOST_MEMBERS]; /* could be read */
+    bool whole[MOST_MEMBERS]; /* whether it could be read */
     unsigned count;
     uint64_t found;
 };
@@ -223,7 +224,7 @@ static enum status take_member(struct source_listing *listing, const char *path,
     return STATUS_OK;
 }
 
-/* Reads a member; the CRC of its bytes, or of why it cannot be read. */
+/* Reads a member; returns the CRC of its bytes, or of the reason why it cannot be read. */
 static uint32_t read_member(bool *whole, const struct members *members, unsigned i)
 {
     static uint8_t buffer[1 << 16];
@@ -270,7 +271,7 @@ static void list_and_read(struct members *members, const uint8_t *data, size_t s
                                       .bytes = size,
                                       .mtime_ns = clock_file_time(&st.st_mtim)};
     fuzz_check(archives_open(&members->archives, &err) == STATUS_OK);
-    errno = ENOMEM; /* an earlier failure has no effect */
+    errno = ENOMEM; /* an earlier error must have no effect */
     const enum status status = archives_list(members->archives, &members->listing, &file, &err);
     fuzz_check(status == STATUS_OK || (status == STATUS_END && members->count == MOST_MEMBERS));
     fuzz_check(members->found >= members->count);
@@ -285,7 +286,7 @@ static void forget_members(struct members *members)
     archives_close(&members->archives);
 }
 
-/* All readable members of one are in the other, with the same content. */
+/* Checks that all readable members of one archive are in the other, with the same content. */
 static void check_same_members(const struct members *members, const struct members *others)
 {
     for (unsigned i = 0; i < members->count; i++) {
@@ -299,7 +300,7 @@ static void check_same_members(const struct members *members, const struct membe
     }
 }
 
-/* The bytes as a .gz without compression. */
+/* Wraps the bytes in gzip without compression. */
 static size_t wrap_in_gzip(uint8_t **out, const uint8_t *data, size_t size)
 {
     z_stream stream = {.next_in = (uint8_t *)(uintptr_t)data, .avail_in = (uInt)size};
@@ -314,8 +315,9 @@ static size_t wrap_in_gzip(uint8_t **out, const uint8_t *data, size_t size)
     return room - stream.avail_out;
 }
 
-/* Are members read at their offsets those of a stream? Zip files are not looked for in streams, and what
- * GNU's headers say of holes and of the real size may be a lie that only a stream shows. */
+/* Returns whether reading by offset and reading as a stream must give the same members. Streams are
+ * not searched for zip files; and only a stream reveals if GNU headers are wrong about holes and
+ * the real size. */
 static bool may_be_in_a_stream(const uint8_t *data, size_t size)
 {
     for (size_t at = 0; at + 512 <= size; at += 512)
@@ -330,7 +332,7 @@ void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t 
     static struct members members, wrapped;
     struct fuzz_choice choice = fuzz_choice(data, size);
     list_and_read(&members, data, size);
-    /* Again: the last, whose stream has ended, then any. */
+    /* Reads members again: first the last one, whose stream has ended, then any. */
     for (unsigned times = 0; members.count > 0 && times < 3; times++) {
         const unsigned i = times == 0 ? members.count - 1 : fuzz_choose(&choice, members.count);
         bool whole;
@@ -352,7 +354,7 @@ void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t 
     forget_members(&members);
 }
 
-/* The sums of what looks like headers of tar. */
+/* Corrects the checksums of blocks that look like tar headers. */
 void fuzz_seal_archive(uint8_t *data, size_t size)
 {
     for (size_t at = 0; at + 512 <= size; at += 512) {
@@ -374,7 +376,7 @@ void fuzz_seal_archive(uint8_t *data, size_t size)
 #define LOG_HEADER 32u
 #define LOG_HEAD   32u
 
-/* A row is the same whether few or many are read with it, and in its columns. */
+/* Checks that reading a row alone, with others, and by column gives the same values. */
 static void check_row(struct records_cursor cursor[2], enum records_table table, uint64_t row)
 {
     const struct log_row *found, *other;
@@ -407,7 +409,7 @@ static void check_row(struct records_cursor cursor[2], enum records_table table,
                            &room, &err) == STATUS_OK)
         fuzz_check(end >= length && memcmp(path, found->image.path, length) == 0);
     free(path);
-    fuzz_check(sum != 1); /* all bytes can be read */
+    fuzz_check(sum != 1); /* uses all bytes, so that a sanitizer checks them */
 }
 
 static void read_log(int directory, const uint32_t *widths, unsigned features)
@@ -502,11 +504,11 @@ void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size
         return;
     }
     uint64_t rows = npy.rows, columns = npy.dimension;
-    if (columns == 0) { /* any number of rows: the caller refuses it */
+    if (columns == 0) { /* such a file may claim any number of rows; callers refuse it */
         matrix_close(&npy);
         return;
     }
-    /* One byte is the smallest element. */
+    /* The smallest element is one byte. */
     fuzz_check(rows <= size / columns);
     float *whole = malloc(rows * columns * sizeof *whole + 1);
     float *part = malloc(rows * columns * sizeof *part + 1);

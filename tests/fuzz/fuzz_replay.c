@@ -1,7 +1,7 @@
 /* fuzz_replay.c: runs a target on files: fuzz_replay --target=NAME FILE|DIRECTORY...
  *
- * Prints the name of every file first, so that the last name is the one that failed. The last line
- * is the number of files. fuzz_replay --list prints the targets. */
+ * Prints the name of each file first, so that after a crash the last name is that of the failing
+ * input. The last line is the number of files. fuzz_replay --list prints the targets. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int give(const char *path, const struct stat *st, int type, struct FTW *p
     if (type != FTW_F)
         return 0;
     FILE *file = fopen(path, "rb");
-    /* Exactly the size of the file, so that reading past its end is detected. */
+    /* The buffer has exactly the size of the file, so that reads past its end are detected. */
     uint8_t *data = malloc((size_t)st->st_size);
     if (!file || (!data && st->st_size > 0) ||
         fread(data, 1, (size_t)st->st_size, file) != (size_t)st->st_size) {

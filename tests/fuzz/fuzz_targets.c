@@ -1,4 +1,4 @@
-/* fuzz_targets.c: the table of targets, and their common functions. */
+/* fuzz_targets.c: the table of targets, and functions that they share. */
 #include "fuzz.h"
 
 #include "base/hash.h"
@@ -25,7 +25,7 @@ static const struct fuzz_target fixed[] = {
 
 bool fuzz_thorough;
 
-/* The formats that this build decodes come from its own table. */
+/* The table of codecs lists the formats that this build decodes. */
 static bool format_target(struct fuzz_target *target, unsigned i)
 {
     const struct format *row;
@@ -74,7 +74,7 @@ const struct fuzz_target *fuzz_target_from(int argc, char **argv)
     exit(2);
 }
 
-/* Not an anonymous file: HDF5 needs a name, and repair the directory. */
+/* This is a named file, because HDF5 needs a name, and repair needs the directory. */
 static char folder[256], file_name[sizeof folder + 32];
 
 static void remove_folder(void)

@@ -3,9 +3,9 @@
 
     tests/fuzz/seeds.py DEST CLPIPE
 
-Writes DEST/TARGET/NAME, a few dozen files of mostly less than a kilobyte for each target. CLPIPE is
-the program, which makes the finished files and the logs. Inputs that need PIL, cjpeg or h5py are
-skipped, with a line, if these are missing.
+Writes DEST/TARGET/NAME: for each target a few dozen files, most of them smaller than a kilobyte. CLPIPE is
+the program, which makes the finished files and the logs. Inputs that need PIL, cjpeg or h5py are skipped with
+a message if these are missing.
 """
 import glob
 import io
@@ -25,7 +25,7 @@ WIDTH, HEIGHT = 11, 9
 
 
 class Seeds:
-    """Files below DEST, by target."""
+    """Writes seed files to DEST, one folder for each target."""
 
     def __init__(self, dest):
         self.dest = dest
@@ -41,7 +41,7 @@ class Seeds:
 
 
 def sample(x, y, channel, most=255):
-    """Something with edges, a slope and some noise."""
+    """A test picture with edges, a gradient and some noise."""
     noise = (x * 2654435761 + y * 40503 + channel * 977) >> 5 & 31
     return ((x * 19 + y * 7 * (channel + 1)) % 224 + noise) * most // 255
 
@@ -57,7 +57,8 @@ def chunk(name, data):
 
 
 def png_rows(width, height, channels, depth, x0=0, y0=0, dx=1, dy=1, filters=(0, 1, 2, 3, 4)):
-    """Filter bytes and packed samples; the filters are only named, so pixels are arbitrary."""
+    """Returns filter bytes and packed samples. The samples are not actually filtered, so the decoded pixels
+    are arbitrary."""
     out = bytearray()
     for row, y in enumerate(range(y0, height, dy)):
         bits = ""
@@ -219,7 +220,7 @@ def draw_bmp(seeds):
 
 
 def lzw(pixels, bits):
-    """GIF's LZW without a dictionary: a clear code often enough that codes never grow."""
+    """GIF's LZW without a dictionary: frequent clear codes keep the code size constant."""
     clear, size = 1 << bits, bits + 1
     value = length = 0
     out = bytearray()
@@ -300,7 +301,7 @@ def draw_netpbm(seeds):
 
 
 def tiff(order, tags, data, extra=b""):
-    """One directory; `tags` are (tag, type, values), types 3 and 4."""
+    """A TIFF with one directory; `tags` are (tag, type, values), types 3 and 4."""
     def pack(text, *values):
         return struct.pack(order + text, *values)
 
@@ -399,7 +400,7 @@ def draw_list(seeds):
 
 
 def draw_listfile(seeds):
-    """Without the first record, which the target adds."""
+    """Lists without the first record, which the target adds."""
     file, archive = b"f 2 1.5 a.jpg\0f 70 -3 b/c.cls\0f 0 0.000000001 b/c.jpg\0", b"a 9000 1 x.tar\0"
     whole = b"z 4000 1700000000.123456789 y.tgz\0c 5 0 1.png\0c 6000 3 2.png\0"
     one, two = b"f 2 1.5 a.jpg\0", b"f 0 1 b/c.jpg\0"
@@ -416,7 +417,7 @@ def draw_listfile(seeds):
 
 
 def draw_archive(seeds):
-    """The archives of the tests, as far as they are small, and all kinds of members in one."""
+    """The small archives of the tests, and one archive with all kinds of members."""
     picture = png(0, 8)
     kinds = [("special.png", {"type": kind, "linkname": "a.png"}) for kind in
              (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)]
@@ -445,7 +446,7 @@ def draw_npy(seeds):
 
 
 def draw_network(seeds):
-    """A layer of each kind, in networks of one to seven layers."""
+    """Networks of one to seven layers with all kinds of layers."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
     import network_numpy
     import numpy
