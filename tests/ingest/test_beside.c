@@ -1,4 +1,5 @@
-/* test_beside.c: a stop while sidecar files are read is no end of them. */
+/* test_beside.c: a stop while sidecar files are being read is reported as an interruption, not as
+ * their end. */
 #include "../sources/test_walk.h"
 
 #include "ingest/beside.h"

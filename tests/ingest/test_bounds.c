@@ -1,4 +1,4 @@
-/* test_bounds.c: how memory and open files are divided, in numbers. */
+/* test_bounds.c: limits for memory, the reordering window and open files. */
 #include "runner.h"
 
 #include "ingest/bounds.h"
@@ -28,7 +28,7 @@ static void usual_memory(void **state)
     assert_int_equal(bounds_default(256 * MIB, 16, true, 64 * gib), gib);
     assert_int_equal(bounds_default(256 * MIB, 17, true, 64 * gib), gib);
     assert_int_equal(bounds_default(256 * MIB, 65, true, 64 * gib), 65 * 16 * MIB);
-    /* A sixteenth of what there is, but not less than without streams. */
+    /* A sixteenth of the available memory, but not less than without streams. */
     assert_int_equal(bounds_default(256 * MIB, 16, true, 8 * gib), 512 * MIB);
     assert_int_equal(bounds_default(256 * MIB, 16, true, gib), 256 * MIB);
     assert_int_equal(bounds_default(256 * MIB, 32, true, gib), 512 * MIB);
@@ -38,16 +38,18 @@ static void usual_memory(void **state)
 static void window(void **state)
 {
     (void)state;
-    /* 192 counters: 2 * (768 + 512) bytes a picture; an eighth of the memory. */
+    /* 192 counters take 2 * (768 + 512) bytes per picture; the window gets an eighth of the
+     * memory. */
     assert_int_equal(bounds_window(16 * MIB, 192, 0, false, 2), 2 * MIB / 2560);
     assert_int_equal(bounds_window(40 * MIB, 192, 0, false, 2), 2048);
     assert_int_equal(bounds_window(80 * MIB, 192, 0, false, 2), 4096);
     assert_int_equal(bounds_window(640 * MIB, 192, 0, false, 2), 32768);
     assert_int_equal(bounds_window(UINT64_MAX, 1, 0, false, 64), 32768);
-    /* A JPEG file of a thumbnail, twice, and its pixels: 2 * (768 + 512 + 1024) + 12288. */
+    /* A thumbnail adds two copies of its JPEG file and its pixels: 2 * (768 + 512 + 1024) +
+     * 12288. */
     assert_int_equal(bounds_window(80 * MIB, 192, 64, false, 2), 10 * MIB / 4608);
     assert_int_equal(bounds_window(80 * MIB, 192, 64, true, 2), 10 * MIB / 16896);
-    /* Every thread has two, whatever they cost. */
+    /* Each thread gets two pictures, whatever their size. */
     assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, false, 1), 4);
     assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, false, 16), 34);
     assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 0, false, 16), 34);

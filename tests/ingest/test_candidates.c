@@ -1,4 +1,5 @@
-/* test_candidates.c: which files codebooks are learned from, by the documented order. */
+/* test_candidates.c: codebooks are learned from the documented choice of files, in the documented
+ * order. */
 #include "../sources/test_walk.h"
 
 #include "base/hash.h"
@@ -15,7 +16,7 @@ static void choose(struct candidates *out, uint32_t most)
     struct error err = ERROR_INIT;
     struct walk *walk = open_walk(&config);
     assert_int_equal(candidates_choose(out, walk, most, &stop, &err), STATUS_OK);
-    assert_int_equal(item_at(walk, 0).sequence, 0); /* it was rewound */
+    assert_int_equal(item_at(walk, 0).sequence, 0); /* the walk was rewound */
     walk_close(&walk);
 }
 

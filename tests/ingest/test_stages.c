@@ -1,4 +1,4 @@
-/* test_stages.c: which stage bounds a run, and when devices were idle, in numbers. */
+/* test_stages.c: which stage limits a run, and how long devices were idle. */
 #include "runner.h"
 
 #include "ingest/stages.h"
@@ -29,7 +29,7 @@ static void rings_are_busy_or_starved(void **state)
     assert_true(stage[STAGE_HISTOGRAM].busy == 4.25 && stage[STAGE_HISTOGRAM].starved == 15.75);
     assert_int_equal(stage[STAGE_DECODE].threads, 1);
     assert_true(stage[STAGE_STORE].starved == 0);
-    /* Device clocks may run ahead of ours. */
+    /* Device clocks may run faster than ours. */
     stages_add_devices(stage, &times, 2);
     assert_true(stage[STAGE_UPLOAD].starved == 2.5 && stage[STAGE_HISTOGRAM].starved == 0);
 }

@@ -1,4 +1,4 @@
-/* test_alignment.c: what is a copy, and what only resembles one, at the limits of each rule. */
+/* test_alignment.c: copies and merely similar pictures, at the limits of each rule. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -14,8 +14,8 @@
 static struct alignment_plane a, b;
 static struct alignment_scratch scratch;
 
-/* 4 x 4 squares, two of each row and column bright, so that all blocks have the same energy. What was
- * there before is gone; inverted: nothing contradicts it more. */
+/* Fills a block with 4 x 4 squares, two bright ones in each row and column, so that all blocks have
+ * the same energy. An inverted block contradicts the original as much as possible. */
 static void fill_block(struct alignment_plane *plane, uint32_t block, uint32_t seed, bool inverted)
 {
     uint8_t *at = plane->pixel + block / 16 * BLOCK * SIDE + block % 16 * BLOCK;
@@ -67,8 +67,8 @@ static void itself_is_a_certain_copy(void **state)
     assert_false(compare().same);
 }
 
-/* One block in 32 may differ, and no more; but then nothing is certain. Apart from each other, so
- * that none is at an edge. */
+/* At most one block in 32 may differ, and then the copy is not certain. The blocks are kept apart,
+ * so that none counts as an edge. */
 static void few_blocks_may_contradict(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void few_blocks_may_contradict(void **state)
     }
 }
 
-/* A strip at an edge, at most a fifth deep, may be drawn over. */
+/* A strip at an edge may be covered up to a fifth of the height. */
 static void an_edge_may_be_drawn_over(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void an_edge_may_be_drawn_over(void **state)
     assert_false(compare().same);
 }
 
-/* Nothing contradicts what is there as much as nothing at all. */
+/* A block without content contradicts one that has content. */
 static void what_is_missing_contradicts(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void what_is_missing_contradicts(void **state)
     assert_int_equal(emptied.contrary, 9);
 }
 
-/* Where there are no colours and few shapes, brightness is all there is to tell things apart. */
+/* With no colours and few shapes, only brightness can distinguish two pictures. */
 static void flat_things_without_colours(void **state)
 {
     (void)state;
@@ -132,7 +132,8 @@ static void flat_things_without_colours(void **state)
     }
 }
 
-/* Brightened by up to two; a picture whose brightness differs only in places is not a copy. */
+/* Brightness may be scaled by up to a factor of two; a picture whose brightness differs only in
+ * places is not a copy. */
 static void brightness(void **state)
 {
     (void)state;
@@ -168,10 +169,9 @@ static void colours(void **state)
     assert_true(compare().certain);
     set_colour(&b, 180, 70, 80);
     assert_true(compare().certain);
-    set_colour(&b, 60, 134, 60); /* as bright as red, but green */
+    set_colour(&b, 60, 134, 60); /* as bright as the red, but green */
     assert_false(compare().same);
-    /* A grey picture is a copy only if its brightness is the same, and its colours are not
-     * proven. */
+    /* A grey version counts as a copy only if its brightness is the same, and is not certain. */
     set_colour(&b, 128, 128, 128);
     const struct alignment grey = compare();
     assert_true(grey.same && !grey.certain);
@@ -180,8 +180,7 @@ static void colours(void **state)
     assert_false(compare().same);
 }
 
-/* The two pictures may differ in shape as a whole; but a part is not stretched to resemble the
- * whole. */
+/* The aspect ratios of two pictures may differ, but a part is not stretched to match the whole. */
 static void stretched(void **state)
 {
     (void)state;
@@ -204,7 +203,7 @@ static void what_is_too_small_or_flat_is_no_copy(void **state)
     memset(a.pixel, 200, sizeof a.pixel);
     memset(b.pixel, 200, sizeof b.pixel);
     assert_false(compare().same);
-    /* With one block and its remains in neighbouring blocks; and with six. */
+    /* One block, which also extends into its neighbours, is too little; six are sufficient. */
     for (uint32_t i = 0; i < 6; i++) {
         fill_block(&a, 36 + 37 * i, i, false);
         fill_block(&b, 36 + 37 * i, i, false);
@@ -214,7 +213,7 @@ static void what_is_too_small_or_flat_is_no_copy(void **state)
     assert_true(compare().same);
 }
 
-/* The small planes do not show a spot of four by four pixels among sixteen times as many. */
+/* A spot of 4 x 4 pixels at 16 times the resolution is not visible in the small planes. */
 static void a_spot_makes_a_copy_uncertain(void **state)
 {
     static uint8_t fine[2][ALIGNMENT_FINE * ALIGNMENT_FINE];

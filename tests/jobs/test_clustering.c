@@ -1,4 +1,4 @@
-/* test_clustering.c: names that a clustering can have, and what is done where nobody asks. */
+/* test_clustering.c: valid names of clusterings, and the default k and number of restarts. */
 #include "runner.h"
 
 #include "jobs/clustering.h"

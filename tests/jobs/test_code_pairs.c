@@ -1,4 +1,5 @@
-/* test_code_pairs.c: every way of counting against plain C; lowered limits; bounds. */
+/* test_code_pairs.c: all ways of counting compared with plain C; limits that are lowered;
+ * bounds. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -8,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT 1100u /* several blocks and tasks, the last ones not full */
+#define COUNT 1100u /* several blocks and tasks, the last of each incomplete */
 
 static uint8_t codes[COUNT][CODE_BYTES], mask[CODE_BYTES];
 
-/* Random codes, and after every third one copies with some bits changed, some of them mirrored. */
+/* Random codes; two of three later ones are copies with some bits changed, some of them
+ * mirrored. */
 static void make_codes(void)
 {
     uint32_t random = RANDOM_START;
@@ -109,7 +111,7 @@ static void the_limit_is_lowered_the_same_way(void **state)
         }
         assert_int_equal(one.count, least);
         assert_true(one.limit == 3 || least <= most);
-        assert_true(more > most); /* no lower than it must be */
+        assert_true(more > most); /* the limit is not lower than necessary */
         assert_int_equal(one.limit, many.limit);
         assert_int_equal(one.count, many.count);
         assert_memory_equal(one.pair, many.pair, one.count * sizeof *one.pair);

@@ -1,5 +1,6 @@
-/* test_confirm.c: stars from the pairs that are compared are those from all pairs. Pictures are stood
- * in for by their rows, so the source is compiled here once more, with other names for what it calls. */
+/* test_confirm.c: comparing only some pairs gives the same stars as comparing all. Row numbers
+ * replace pictures here, so the source is compiled again with other names for the functions that it
+ * calls. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -18,7 +19,7 @@ static struct code_pair pair[PAIRS];
 static bool certain[PAIRS];
 static uint32_t rank[CLASSES], row[CLASSES], pair_count, agreeing;
 static uint64_t decoded, compared, shown;
-static bool early; /* comparisons end before blocks are judged */
+static bool early; /* comparisons stop before blocks are judged */
 
 static void count_shown(void *context, const char *phase, uint64_t done, uint64_t total)
 {
@@ -27,7 +28,7 @@ static void count_shown(void *context, const char *phase, uint64_t done, uint64_
     shown = done;
 }
 
-/* Row r has picture r; pictures of rows divisible by 251 are gone. */
+/* The picture of row r is r; the pictures of rows divisible by 251 are gone. */
 enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
                           uint64_t count, struct alignment_plane *const *planes,
                           uint64_t (*digests)[2], struct error *err)
@@ -52,15 +53,15 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
 {
     uint32_t i, j;
     (void)mirrored;
-    scratch->a[0] = 1; /* nobody else's */
+    scratch->a[0] = 1; /* only one thread may use the scratch memory */
     memcpy(&i, a->pixel, sizeof i);
     memcpy(&j, b->pixel, sizeof j);
     __atomic_fetch_add(&compared, 1, __ATOMIC_RELAXED);
     return (struct alignment){.same = agree(i, j), .overlap = early ? 0 : 1};
 }
 
-/* Families of up to `family` classes that are pairs of each other, and pairs at random; where `chain`,
- * also each class with the next in rank. */
+/* Makes families of up to `family` classes, all of which are pairs of each other, and random pairs;
+ * with `chain`, each class is also a pair of the next in rank. */
 static void make_pairs(uint32_t family, bool chain)
 {
     uint32_t random = RANDOM_START, by_rank[CLASSES];
@@ -92,7 +93,7 @@ static void make_pairs(uint32_t family, bool chain)
     }
 }
 
-/* The reference that has each class; itself if none. */
+/* Computes the reference of each class, which is the class itself if it has none. */
 static void make_stars(uint32_t *star, const bool *linked)
 {
     uint32_t by_rank[CLASSES];
@@ -115,7 +116,7 @@ static void make_stars(uint32_t *star, const bool *linked)
     }
 }
 
-/* Returns how many pairs were compared. */
+/* Returns the number of pairs that were compared. */
 static uint64_t check(uint32_t slots, unsigned threads)
 {
     static bool linked[PAIRS], all[PAIRS];
@@ -169,13 +170,13 @@ static void pairs_of_copies_are_not_compared(void **state)
     (void)state;
     make_pairs(10, false);
     agreeing = 65536;
-    /* Half of the pairs in families are certain; of the others most are of two copies. */
+    /* Half of the pairs within families are certain; most of the others are of two copies. */
     assert_in_range(check(CLASSES, 1), 1, pair_count / 2);
 }
 
-/* Of a hundred classes that are all pairs of each other and no copies each is compared with no more than
- * MOST_FAILED of the earlier ones, and the MOST_FAILED with the closest codes, whatever copies they are; where
- * comparisons end early, with JUDGED times as many, which are all. */
+/* A hundred classes are all pairs of each other and none are copies: each is compared with at most
+ * MOST_FAILED of the earlier ones and with the MOST_FAILED that have the closest codes. If
+ * comparisons stop early, JUDGED times as many are made, which here means all. */
 static void what_fails_often_is_compared_with_the_closest(void **state)
 {
     static bool linked[PAIRS];

@@ -1,4 +1,5 @@
-/* test_matrix_input.c: what INPUT is taken for, and the digest that grows while rows are read. */
+/* test_matrix_input.c: how INPUT is interpreted, and the digest that is computed while rows are
+ * read. */
 #include "runner.h"
 
 #include "jobs/matrix_input.h"
@@ -53,7 +54,8 @@ static void write_text(const char *name, const char *text)
     fclose(file);
 }
 
-/* Whole, in parts, with a range twice, or not at all before: the digest is that of the rows. */
+/* The digest is that of all rows, whether they were read at once, in parts, with a range read twice
+ * or not at all. */
 static void test_digest(void **state)
 {
     (void)state;

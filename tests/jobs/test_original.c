@@ -1,5 +1,5 @@
-/* test_original.c: the file behind a row: whether it is the one that was read, one name for each directory
- * entry, and which two rows certainly have two files. */
+/* test_original.c: the file of a row: whether it is the one that was read, a unique name for each
+ * directory entry, and which two rows certainly have different files. */
 #include "runner.h"
 
 #include "base/clock.h"
@@ -81,7 +81,7 @@ static void test_states(void **state)
     image.mtime_ns--;
     image.bytes++;
     assert_int_equal(original_check("a/x.jpg", &image, NULL), ORIGINAL_CHANGED);
-    /* Of a member the archive's time counts, and its own size. */
+    /* For a member, the archive's time and the member's size are compared. */
     image = row_of("pictures.tar/m.jpg", "a/pictures.tar");
     image.bytes = 12345;
     assert_int_equal(original_check("a/pictures.tar/m.jpg", &image, &member), ORIGINAL_THERE);
@@ -101,7 +101,7 @@ static void test_names(void **state)
         {"a/x.jpg", "a/x.jpg"},
         {"c/x.jpg", "a/x.jpg"},
         {"b/../c//x.jpg", "a/x.jpg"},
-        {"b/link.jpg", "b/link.jpg"}, /* an entry of its own */
+        {"b/link.jpg", "b/link.jpg"}, /* a directory entry of its own */
         {"a/none.jpg", "a/none.jpg"},
         {"b/also.tar/m/n.jpg", "a/pictures.tar/m/n.jpg"},
         {"c/dir.tar/x.jpg", "a/dir.tar/x.jpg"},
@@ -145,7 +145,7 @@ static void test_one_file(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct original a = look(pairs[i].a), b = look(pairs[i].b);
-        a.system = b.system = FILE_SYSTEM_LOCAL; /* whatever /tmp is */
+        a.system = b.system = FILE_SYSTEM_LOCAL; /* independent of the file system of /tmp */
         assert_int_equal(originals_compare(&a, &b), pairs[i].verdict);
         assert_int_equal(originals_compare(&b, &a), pairs[i].verdict);
         assert_true(original_same(&a, &a));
@@ -155,7 +155,7 @@ static void test_one_file(void **state)
     }
 }
 
-/* Device, inode, file system, mount, name, time of change. */
+/* An original with device, inode, file system, mount, name and change time. */
 static struct original made(unsigned device, unsigned inode, enum file_system system,
                             unsigned mount, const char *name, int changed)
 {

@@ -1,4 +1,4 @@
-/* test_path_list.c: lists of paths, separated by newlines or NULs, and what is refused. */
+/* test_path_list.c: lists of paths that are separated by newlines or NULs, and refused lists. */
 #include "runner.h"
 
 #include "jobs/path_list.h"
@@ -101,7 +101,7 @@ static void test_refused(void **state)
     path_list_close(&list);
 }
 
-/* Many paths, so that the index grows and chains are long. */
+/* Enough paths that the index grows and hash chains become long. */
 static void test_many(void **state)
 {
     (void)state;

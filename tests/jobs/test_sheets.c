@@ -1,4 +1,4 @@
-/* test_sheets.c: a sheet shows each thumbnail as it is, wherever it lies. */
+/* test_sheets.c: sheets show each thumbnail unchanged at any position. */
 #include "decode/thumbnail.h"
 #include "jobs/thumbs.h"
 #include "runner.h"
@@ -47,7 +47,7 @@ static void put(struct thumbs *thumbs, uint64_t row, const void *data, uint32_t 
     thumbs->used += bytes;
 }
 
-/* A JPEG of another quality and without subsampling. */
+/* Makes a JPEG with another quality and without subsampling. */
 static uint8_t *foreign(unsigned long *bytes, uint32_t width, uint32_t height)
 {
     struct jpeg_compress_struct out;
@@ -75,7 +75,8 @@ static uint8_t *foreign(unsigned long *bytes, uint32_t width, uint32_t height)
 
 static const uint64_t absent = 5, broken = 6, other = 7, large = 8;
 
-/* Thumbnails of drawn pictures of many shapes; of some rows none, or what is not clpipe's. */
+/* Makes thumbnails of pictures with many shapes; some rows have none, or a file that clpipe did not
+ * write. */
 static void open_thumbs(struct thumbs *thumbs, unsigned threads)
 {
     FILE *file = tmpfile();
@@ -88,7 +89,8 @@ static void open_thumbs(struct thumbs *thumbs, unsigned threads)
     assert_int_equal(workers_open(&thumbs->workers, threads, NULL), STATUS_OK);
     uint8_t rgb[3 * 100];
     for (uint64_t row = 0; row < ROWS; row++) {
-        /* The second sheet, with the first rows, has small ones, and so no subsampling. */
+        /* The second sheet, with the first rows, has small thumbnails and therefore no
+         * subsampling. */
         const uint32_t least = row < SECOND ? 20 : 60, most = row < SECOND ? 80 : 40;
         const uint32_t width = least + (uint32_t)(row * 7 % most);
         const uint32_t height = least + (uint32_t)(row % most);
@@ -119,7 +121,7 @@ static void open_thumbs(struct thumbs *thumbs, unsigned threads)
 struct kept {
     uint8_t *data[4];
     size_t bytes[4];
-    uint32_t fail; /* the sheet whose writing fails */
+    uint32_t fail; /* the sheet for which writing fails */
 };
 
 static enum status keep(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
@@ -141,7 +143,7 @@ static void clear(struct kept *kept)
         free(kept->data[i]);
 }
 
-/* In reverse order, and one row twice. */
+/* Reverse order, with one row twice. */
 static void order(uint64_t rows[ROWS + 1])
 {
     for (uint64_t i = 0; i < ROWS; i++)
@@ -192,8 +194,8 @@ static void test_cells_show_thumbnails(void **state)
         assert_int_equal(place->width, wanted.width);
         assert_int_equal(place->height, wanted.height);
         const struct picture *in = &sheet[i / 1024];
-        /* The colours of the outermost pixels are interpolated with what lies beside them, but for those of
-         * small pictures. */
+        /* The colours of the outermost pixels are interpolated with their neighbours on the sheet,
+         * except for small pictures. */
         const bool small = wanted.width <= THUMBNAIL_FINE || wanted.height <= THUMBNAIL_FINE;
         const int most = small || i < 1024 ? 0 : rows[i] == other ? 12 : 48;
         const uint32_t border = small ? 0 : 1;

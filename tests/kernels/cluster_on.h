@@ -1,4 +1,4 @@
-/* cluster_on.h: k-means on one device with forced choices, several ranks of which share it. */
+/* cluster_on.h: runs k-means on one device with forced choices; several ranks share the device. */
 #ifndef CLPIPE_TESTS_CLUSTER_ON_H
 #define CLPIPE_TESTS_CLUSTER_ON_H
 

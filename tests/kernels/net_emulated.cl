@@ -1,9 +1,9 @@
-/* net_emulated: the kernels of net_tensor without NVIDIA's instructions; the lanes exchange operands through
- * local memory. */
+/* net_emulated: the kernels of net_tensor without NVIDIA's instructions. Lanes exchange operands
+ * through local memory instead. */
 #define EMULATED
 
 #define ONE_BY_ONE _Pragma("unroll 1")
-#define UNROLL     ONE_BY_ONE /* unrolling loops with barriers takes minutes to compile */
+#define UNROLL     ONE_BY_ONE /* unrolled loops with barriers take minutes to compile */
 #define LANES_MEET barrier(CLK_LOCAL_MEM_FENCE)
 #define WARP_LANES                  \
     __local uint all[WARPS][32][6]; \
@@ -35,7 +35,8 @@ static __attribute__((unused)) uint permute(uint a, uint b, uint order)
     return made;
 }
 
-/* 16 x 8 sums += 16 x 32 bytes times 32 x 8; `lanes` has room for the operands of the warp. */
+/* Adds the product of 16 x 32 and 32 x 8 bytes to 16 x 8 sums; `lanes` has space for the warp's
+ * operands. */
 static __attribute__((unused)) void multiply(int *sum, uint a0, uint a1, uint a2, uint a3, uint b0,
                                              uint b1, __local uint (*lanes)[6])
 {

@@ -1,6 +1,6 @@
-/* test_async_copy.c: the asynchronous copies of work-groups, which kernels/histogram_staged.cl
- * rests on, element by element: both directions, plain and strided, several on one event, two
- * blocks in turn. On every device there is (run it under oclgrind too). */
+/* test_async_copy.c: asynchronous work-group copies, on which kernels/histogram_staged.cl relies,
+ * checked element by element: in both directions, plain and strided, several with one event, and
+ * two alternating blocks. Runs on all devices; run it under Oclgrind, too. */
 #include "runner.h"
 
 #include "ocl/ocl.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define GROUP 32
-#define MOST  257u  /* pixels of one launch */
-#define BLOCK 16    /* of the two halves */
-#define SPARE 0xa5u /* what no copy may touch */
+#define MOST  257u  /* maximum number of pixels per launch */
+#define BLOCK 16    /* size of each half */
+#define SPARE 0xa5u /* value of bytes that no copy may change */
 
 static const char source[] =
     "#define GROUP 32\n"
@@ -26,7 +26,7 @@ static const char source[] =
     "    __local uchar channel[3 * MOST];\n"
     "    __local uint4 quads[BLOCK];\n"
     "    const uint item = (uint)get_local_id(0);\n"
-    /* Global to local: all of it, and each channel by itself, on one event. */
+    /* Global to local: all bytes, and each channel separately, with one event. */
     "    event_t event = async_work_group_copy(all, pixels, 3 * count, 0);\n"
     "    for (uint c = 0; c < 3; c++)\n"
     "        event = async_work_group_strided_copy(channel + c * MOST, pixels + c, count, 3,\n"
@@ -38,7 +38,7 @@ static const char source[] =
     "        for (uint c = 0; c < 3; c++)\n"
     "            channels[c * MOST + i] = channel[c * MOST + i];\n"
     "    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n"
-    /* Local to global: the channels back among each other; then vectors of 16 bytes. */
+    /* Local to global: interleaves the channels again; then copies vectors of 16 bytes. */
     "    event_t back = 0;\n"
     "    for (uint c = 0; c < 3; c++)\n"
     "        back = async_work_group_strided_copy(interleaved + c, channel + c * MOST, count, 3,\n"
@@ -52,8 +52,7 @@ static const char source[] =
     "    back = async_work_group_strided_copy(words, (__local uint *)quads, 4 * BLOCK, 2, 0);\n"
     "    wait_group_events(1, &back);\n"
     "}\n"
-    /* The sum of all bytes, each as often as its place says: blocks arrive while others are read.
-     */
+    /* Inverts all bytes by alternating blocks: one arrives while the other is read. */
     "__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void\n"
     "in_turn(__global const uchar *pixels, uint bytes, __global uchar *out)\n"
     "{\n"
@@ -75,7 +74,7 @@ static const char source[] =
     "    }\n"
     "}\n";
 
-/* What the kernels write; every buffer is all SPARE before a launch. */
+/* The output of the kernels; all buffers are filled with SPARE before a launch. */
 struct results {
     uint8_t plain[3 * MOST], channels[3 * MOST], interleaved[3 * MOST], turned[3 * MOST];
     uint32_t vectors[4 * BLOCK], words[8 * BLOCK];

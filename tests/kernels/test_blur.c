@@ -1,5 +1,5 @@
-/* test_blur.c: the blur kernels against plain C on every device there is, over exact and over
- * rounded-up ranges, and what the corners of a range see (run it under oclgrind too). */
+/* test_blur.c: the blur kernels compared with plain C on all devices, with exact and rounded-up
+ * ranges; and what work-items at the corners of a range see. Run it under Oclgrind, too. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -16,12 +16,13 @@
 
 enum fill { FILL_RANDOM, FILL_WHITE, FILL_STEPS, FILLS };
 
-/* Blurred columns and rows: single ones, around the edges of blocks (16 bytes, 16 rows), large. */
+/* Widths and heights after blurring: single columns and rows, sizes around multiples of a block (16
+ * bytes, 16 rows), and large ones. */
 static const uint32_t sizes[][2] = {{1, 1},  {1, 40}, {40, 1},  {5, 16},  {6, 17},  {16, 15},
                                     {16, 3}, {3, 33}, {21, 32}, {64, 31}, {99, 33}, {300, 17}};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* White gives the largest sum; steps give every sum there is, and so every quotient. */
+/* White gives the largest sum; the steps give all possible sums, and therefore all quotients. */
 static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
 {
     uint32_t state = RANDOM_START;
@@ -34,7 +35,7 @@ static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
     }
 }
 
-/* The parts of a slot, each after the one before. */
+/* Places the parts in the slot, one after another. */
 static void make_parts(struct proof_part *parts)
 {
     uint32_t offset = 0;
@@ -46,11 +47,11 @@ static void make_parts(struct proof_part *parts)
         parts[i].in_offset = offset;
         offset += (uint32_t)(in->bytes + 127) / 128 * 128;
     }
-    parts[3].given_up = true; /* after it had its place */
+    parts[3].given_up = true; /* after it was placed */
     assert_true(offset <= SLOT_BYTES);
 }
 
-/* All parts at once, as in an ingest; what lies between them stays as it was. */
+/* Blurs all parts at once, as an ingest does; the bytes between them must not change. */
 static void check_slot(struct ocl_context *context, enum fill fill)
 {
     static uint8_t pixels[SLOT_BYTES], blurred[SLOT_BYTES], wanted[SLOT_BYTES];
@@ -76,7 +77,7 @@ static void check_slot(struct ocl_context *context, enum fill fill)
             fail_msg("fill %d: byte %u is %u instead of %u", fill, i, blurred[i], wanted[i]);
 }
 
-/* Whatever the launch takes gives the reference's bits; sizes are those of the corners. */
+/* Where the launch succeeds, the result has the bits of the reference. */
 static void check_picture(struct ocl_context *context, const struct ocl_ndrange *range)
 {
     static uint8_t pixels[SLOT_BYTES], blurred[SLOT_BYTES], wanted[SLOT_BYTES];
@@ -102,7 +103,8 @@ static void check_picture(struct ocl_context *context, const struct ocl_ndrange 
     ocl_queue_close(&queue);
 }
 
-/* 62 x 30 in groups of 16 x 16 leave groups of 14 at the right and at the bottom. */
+/* 62 x 30 work-items in groups of 16 x 16 leave smaller groups of 14 at the right and the
+ * bottom. */
 static void check_corners(struct ocl_context *context)
 {
     struct error err = ERROR_INIT;
@@ -130,8 +132,8 @@ static void check_corners(struct ocl_context *context)
     ocl_queue_close(&queue);
 }
 
-/* Calls check for every usable device, and once more for one that takes non-uniform work-groups as
- * if it did not. */
+/* Calls `check` for all usable devices, and again for devices with non-uniform work-groups as if
+ * they did not support them. */
 static void on_every_device(void (*check)(struct ocl_context *context), bool rounded)
 {
     struct error err = ERROR_INIT;
@@ -207,7 +209,7 @@ static void test_ranges(void **state)
     assert_string_equal(ocl_ndrange_version(&without_2), "3.0");
 }
 
-/* By hand: nine pixels of 0 to 8 and 100 in one channel. */
+/* Computed by hand: nine pixels, with 0 to 8 in one channel and one 100 in another. */
 static void test_reference(void **state)
 {
     (void)state;

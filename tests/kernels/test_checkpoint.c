@@ -1,5 +1,5 @@
-/* test_checkpoint.c: runs that are interrupted again and again, in the middle of passes and between
- * them, end with the bits of one that was not, by every path. */
+/* test_checkpoint.c: runs that are interrupted repeatedly, within and between passes, give the same
+ * bits as an uninterrupted run on all paths. */
 #include "runner.h"
 
 #include "base/log.h"
@@ -17,7 +17,7 @@
 
 #define ROWS      700
 #define DIMENSION 37
-/* Interruptions come later and later, so that each case comes to its end. */
+/* Each interruption comes later than the one before, so that all cases finish. */
 #define ATTEMPTS_MAX 200
 
 static float rows[ROWS * DIMENSION], weights[ROWS];
@@ -25,7 +25,7 @@ static char path_of_state[] = "/tmp/test_checkpoint_XXXXXX";
 static struct stop stop;
 static atomic_int armed, left;
 
-/* Something happens: reading, a seed, an iteration. */
+/* Called for each event: a read, a seed or an iteration. */
 static void count_down(void)
 {
     if (atomic_load(&armed) && atomic_fetch_sub(&left, 1) == 1)
@@ -47,7 +47,7 @@ static void tell_phase(void *context, const char *phase, uint64_t done, uint64_t
     (void)context;
     (void)done;
     (void)total;
-    /* Loading is over. */
+    /* Interruptions start only after loading. */
     if (strcmp(phase, "rows read") != 0)
         atomic_store(&armed, 1);
     count_down();
@@ -76,7 +76,7 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
 static const struct matrix_source source = {
     .rows = ROWS, .dimension = DIMENSION, .read = read_rows};
 
-/* Seven groups that run into each other, and rows that occur twice. */
+/* Seven overlapping groups, and some rows that occur twice. */
 static void fill_rows(void)
 {
     uint32_t random = 4321;
@@ -94,8 +94,8 @@ static void fill_rows(void)
 static const struct path {
     const char *name;
     struct lane_choice choice;
-    uint64_t memory; /* small: the rows are streamed */
-    bool brief;      /* taken in brief, too */
+    uint64_t memory; /* if small, the rows are streamed */
+    bool brief;      /* also tested in brief mode */
 } paths[] = {
     {"resident", {true, false, false, false, false, false, 1}, 256 << 20, true},
     {"streamed", {true, false, false, true, false, false, 1}, 80000, true},
@@ -116,7 +116,7 @@ static const struct kind {
 } kinds[] = {
     {"restarts", INIT_KMEANSPP, METRIC_EUCLIDEAN, 24, 2, 100, 0, 0, false, false},
     {"k-means||, cosine", INIT_KMEANS_PARALLEL, METRIC_COSINE, 9, 2, 100, 0, 1e-3, false, false},
-    /* Some clusters start empty, and rows are relocated. */
+    /* Some clusters are empty at first, and rows are relocated to them. */
     {"given", INIT_GIVEN, METRIC_EUCLIDEAN, 12, 1, 30, 0, 0, false, false},
     {"first centroids only", INIT_RANDOM, METRIC_HELLINGER, 5, 2, 0, 0, 0, false, false},
     {"mini-batches", INIT_KMEANSPP, METRIC_EUCLIDEAN, 8, 2, 15, 150, 0, false, false},
@@ -206,7 +206,7 @@ static void compare(const struct found *a, const struct found *b, const struct k
             fail_msg("%s: k = %u differs", path->name, a->sweep.values[i].k);
 }
 
-/* Returns the iterations that were taken over in the end. */
+/* Returns the number of iterations that the last run resumed from. */
 static uint64_t check(struct ocl_context *context, const struct kind *kind, const struct path *path,
                       const struct found *wanted)
 {
@@ -259,7 +259,7 @@ static void test_interrupted(void **state)
     }
 }
 
-/* Leaves the state of an interrupted run. */
+/* Leaves the checkpoint of an interrupted run. */
 static void interrupt(struct ocl_context *context, const struct checkpoint_config *checkpoint)
 {
     struct found found;
@@ -280,7 +280,7 @@ static uint64_t resumed_by(struct ocl_context *context, const struct checkpoint_
     return resumed;
 }
 
-/* A state of other rows or options, or one that lacks a byte or has a wrong one, is not used. */
+/* A checkpoint is ignored if it has other rows or options, is truncated or has a wrong byte. */
 static void test_stale(void **state)
 {
     struct ocl_devices *devices = *state;

@@ -1,5 +1,6 @@
-/* test_code.c: the words of codes: the kernel against plain C on every device there is (run it under
- * oclgrind too): orientations, strips that overlap, pieces of rows, a part that was given up. */
+/* test_code.c: the kernel for words of perceptual codes compared with plain C on all devices:
+ * orientations, overlapping strips, pieces of rows, and a part that was given up. Run it under
+ * Oclgrind, too. */
 #include "runner.h"
 #include "test_devices.h"
 
@@ -19,7 +20,7 @@ static void check(struct ocl_context *context)
     static uint8_t pixels[BYTES];
     static uint32_t got[BYTES / 4], want[PARTS * CODE_WORDS];
     static const struct step_node node = {.step = &code_step};
-    /* Rectangles of images of 131 x 97 and 300 x 7; overlap. */
+    /* Rectangles of images of various sizes, some of which overlap. */
     static const struct {
         uint32_t width, height;
         struct cell_rect rect;
@@ -53,7 +54,7 @@ static void check(struct ocl_context *context)
         parts[i].in_offset = offset;
         parts[i].values = i * CODE_WORDS;
         parts[i].given_up = i == 9;
-        offset += (uint32_t)in->bytes + i; /* any alignment */
+        offset += (uint32_t)in->bytes + i; /* gives all alignments */
         if (i != 9)
             code_count_reference(want + i * CODE_WORDS, pixels + parts[i].in_offset, in->stride,
                                  part_own(in), in->width, in->height, in->orientation);

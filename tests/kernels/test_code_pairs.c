@@ -1,5 +1,5 @@
-/* test_code_pairs.c: pairs of codes by the kernel against plain C on every device there is (run it under
- * oclgrind too): bands and columns that are not full, lowered limits. */
+/* test_code_pairs.c: the kernel for pairs of codes compared with plain C on all devices: incomplete
+ * bands and columns, and limits that are lowered. Run it under Oclgrind, too. */
 #include "runner.h"
 #include "test_devices.h"
 

@@ -1,5 +1,5 @@
-/* test_describe.c: descriptors, and what codebooks make of them, against plain C on every device there is
- * (run it under oclgrind too). */
+/* test_describe.c: descriptors and the words that codebooks give them, compared with plain C on all
+ * devices. Run it under Oclgrind, too. */
 #include "runner.h"
 #include "test_devices.h"
 

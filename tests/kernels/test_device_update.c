@@ -1,6 +1,6 @@
-/* test_device_update.c: rows that changed their cluster, put in order of clusters by kernels, against plain
- * C: groups that count in a table in local memory, and in global memory. Run it under oclgrind as
- * well: there it takes less data. */
+/* test_device_update.c: kernels that sort the rows with changed clusters by cluster, compared with
+ * plain C, for work-groups that count in local memory and in global memory. Run it under Oclgrind,
+ * too, where it uses less data. */
 #include "runner.h"
 
 #include "kmeans.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No multiple of what a group takes. However few compute units a device has, a group of it takes
- * fewer than 6000 of these rows, and counts so many clusters in global memory; it takes 1024 at
- * least, where a table pays. */
+/* Not a multiple of the rows of a work-group. With any number of compute units, a work-group has
+ * fewer than 6000 of these rows and therefore counts 6000 clusters in global memory; it has at
+ * least 1024 rows, for which a table in local memory is worthwhile. */
 #define ROWS     20011
 #define ROWS_FEW 1100 /* under Oclgrind */
 #define CLUSTERS 6000
@@ -77,7 +77,7 @@ static void read_back(struct shard *shard, cl_mem buffer, size_t bytes, void *to
         fail_msg("%s", err.sentence);
 }
 
-/* Makes the sums follow labels[] on the device, and compares what it puts in order. */
+/* Updates the sums on the device to labels[], and checks the sorted entries. */
 static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
 {
     struct tile *tile = &shard->data.tiles[0];
@@ -107,7 +107,7 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
     memcpy(before, labels, rows * sizeof *before);
 }
 
-/* With rows that have no label yet nothing may follow: labels[] is not before[]. */
+/* If some rows have no label yet, nothing may be updated, although labels[] and before[] differ. */
 static void check_unless(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
 {
     static cl_long counts_after[CLUSTERS + 2];
@@ -131,8 +131,8 @@ static void check_unless(struct shard *shard, uint32_t rows, uint32_t k, const c
 
 static void check_device(struct ocl_context *context, bool fewer)
 {
-    /* 6000 is what the sums are opened for; 5120, 3072 and 1024 are rows of a group of devices with
-     * one compute unit, two, and many. */
+    /* The sums are opened for 6000 clusters; 5120, 3072 and 1024 are the rows of a work-group on
+     * devices with one, two and many compute units. */
     static const uint32_t clusters[] = {1, 7, 1000, 1024, 1025, 3072, 3073, 5120, 5121, CLUSTERS};
     static const uint32_t clusters_few[] = {100, 1025};
     const uint32_t *k = fewer ? clusters_few : clusters;

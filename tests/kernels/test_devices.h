@@ -1,11 +1,11 @@
-/* test_devices.h: all OpenCL devices, for the tests of a group. */
+/* test_devices.h: opens all OpenCL devices for the tests of a group. */
 #ifndef CLPIPE_TESTS_KERNELS_TEST_DEVICES_H
 #define CLPIPE_TESTS_KERNELS_TEST_DEVICES_H
 
 #include "ocl/ocl.h"
 #include <stdio.h>
 
-/* Fixtures of a group, whose state is a struct ocl_devices. */
+/* Fixtures of a group; the state is a struct ocl_devices. */
 static inline int test_devices_open(void **state)
 {
     static struct ocl_devices devices;

@@ -1,5 +1,5 @@
-/* test_entropy.c: the kernel that decodes JPEG streams, against plain C on every device there is (run it
- * under oclgrind too). */
+/* test_entropy.c: the kernel that decodes JPEG streams, compared with plain C on all devices. Run
+ * it under Oclgrind, too. */
 #include "test_self_test.h"
 
 #include "device/plan.h"

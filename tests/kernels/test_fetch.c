@@ -1,5 +1,5 @@
-/* test_fetch.c: buffers come to the host whole, in pieces and slices of any number; and what is
- * worked out of the distances of more rows than a piece holds has the defined bits. */
+/* test_fetch.c: buffers are copied to the host completely, in pieces and in any number of slices;
+ * and results that are computed from more distances than fit into a piece have the defined bits. */
 #include "runner.h"
 
 #include "cluster_on.h"
@@ -58,9 +58,9 @@ static unsigned char wanted[MOST + 1];
 
 struct taken {
     unsigned char bytes[MOST + 1];
-    size_t last; /* where the buffer ends */
+    size_t last; /* size of the buffer */
     _Atomic int wrong;
-    _Atomic int of_number[SLICES]; /* that are taken now */
+    _Atomic int of_number[SLICES]; /* slices with this number that are being processed */
 };
 
 static void take(void *context, const struct fetch_slice *slice)
@@ -73,7 +73,7 @@ static void take(void *context, const struct fetch_slice *slice)
         taken->wrong++;
         return;
     }
-    /* Each byte once. */
+    /* Each byte must arrive once. */
     for (size_t i = 0; i < slice->bytes; i++)
         taken->bytes[slice->offset + i] += ((const unsigned char *)slice->values)[i];
     atomic_fetch_sub(&taken->of_number[slice->number], 1);
@@ -124,7 +124,7 @@ static void check_fetch(struct ocl_context *context)
         assert_int_equal(lane_write(&lane, "test", buffer, 0, MOST, wanted, &err), STATUS_OK);
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
             check_size(&fetch, buffer, sizes[i]);
-        /* The last piece is not there. */
+        /* The buffer ends before the last piece. */
         static unsigned char more[MOST + PIECE];
         assert_int_equal(fetch_copy(&fetch, "test", buffer, sizeof more, more, &err),
                          STATUS_FAILED);
@@ -147,7 +147,7 @@ static void test_slices(void **state)
 
 /* --- outcomes of several pieces -------------------------------------------------------------- */
 
-/* More distances than a piece has; no whole number of blocks. */
+/* More distances than fit into a piece, and not a multiple of a block. */
 #define ROWS     300001
 #define COLUMNS  2
 #define CLUSTERS 5
@@ -168,9 +168,9 @@ static const struct matrix_source source = {.rows = ROWS, .dimension = COLUMNS, 
 static const struct path {
     const char *name;
     struct lane_choice choice;
-    uint64_t device_memory; /* not all of the rows: they are streamed */
+    uint64_t device_memory; /* less than all rows need, so that they are streamed */
     unsigned threads;
-    bool weighted; /* and with weights, too */
+    bool weighted; /* also tested with weights */
 } paths[] = {
     {"copied", {true, false, false, true, false, false, 1}, 0, 3, true},
     {"streamed", {true, false, false, true, false, false, 1}, 30 << 20, 1, false},
@@ -179,7 +179,8 @@ static const struct path {
     {"two devices", {true, false, false, false, false, false, 2}, 0, 3, false},
 };
 
-/* Distances, inertia and nearest rows as docs/clustering.md has them, from labels and centroids. */
+/* Checks distances, inertia and nearest rows, computed from labels and centroids as
+ * docs/clustering.md defines them. */
 static void check_outcome(const struct cluster_outcome *out, const float *weights, const char *what)
 {
     int64_t nearest[CLUSTERS][3];
@@ -275,7 +276,7 @@ static void test_large(void **state)
         matrix[i] = (float)(random >> 20); /* many rows are equal */
     }
     for (size_t i = 0; i < ROWS; i++)
-        row_weights[i] = (float)(i % 5) / 4; /* the largest is 1: none is rounded */
+        row_weights[i] = (float)(i % 5) / 4; /* the largest is 1, so none is rounded */
     for_each_device(check_large);
     free(matrix);
     free(row_weights);

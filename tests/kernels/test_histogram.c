@@ -1,4 +1,4 @@
-/* test_histogram.c: the histogram kernels on every device there is (run it under oclgrind too). */
+/* test_histogram.c: the histogram kernels on all devices. Run it under Oclgrind, too. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -18,7 +18,7 @@ static void show(const char *text, void *user)
     printf("  %s: %s\n", (const char *)user, text);
 }
 
-/* It takes a hundred times as long. */
+/* The simulator is a hundred times slower. */
 static bool is_simulator(const struct ocl_device *device)
 {
     return strstr(device->name, "Oclgrind");
@@ -48,12 +48,12 @@ static void test_every_variant_equals_the_reference(void **state)
     ocl_devices_close(&devices);
 }
 
-/* What the pixels of the picture are made of. */
+/* Contents of the pixels. */
 enum fill { FILL_RANDOM, FILL_CONSTANT, FILL_SORTED, FILL_SIXTEENS, FILLS };
 
-/* Pixels in sixteens of one colour each, but for one byte of 48, which is another one in each; then
- * one of four colours in turn, which repeats as a colour does when it is looked at in 12 bytes, and
- * some without a flaw. */
+/* Blocks of sixteen pixels with one colour, of which one of the 48 bytes is wrong, at another
+ * position in each block; then four alternating colours, which look like one colour if compared
+ * every 12 bytes; and some blocks without an error. */
 static uint32_t sixteens(uint32_t pixel)
 {
     const uint32_t flaw = pixel / 16 % 64, from = pixel % 16 * 3, colour = pixel / 256 & 1;
@@ -78,8 +78,8 @@ static void fill_pixels(uint8_t *pixels, enum fill fill)
     }
 }
 
-/* The counters of the first `rows` rows of the picture of WIDTH pixels a row, by one variant; shape
- * as in histogram_config. */
+/* Counts the first `rows` rows of a picture that is WIDTH pixels wide with one variant; for shape
+ * see histogram_config. */
 static void count_rows(uint32_t *counters, struct ocl_context *context,
                        const struct feature_set *features, enum histogram_variant variant,
                        const struct histogram_shape *shape, const uint8_t *pixels, uint32_t rows)
@@ -122,7 +122,7 @@ static void count_rows(uint32_t *counters, struct ocl_context *context,
         assert_int_equal(histogram_enqueue(histogram, p, queue, pixel_buffer, tile_buffer, 0, count,
                                            counter_buffer, OCL_NO_WAITS, NULL, &err),
                          STATUS_OK);
-        ocl_finish(queue); /* the next pass's tiles take the place of these */
+        ocl_finish(queue); /* the next pass overwrites these tiles */
     }
     assert_int_equal(ocl_enqueue_read(queue, "counters", counter_buffer, true, 0, counter_bytes,
                                       counters, OCL_NO_WAITS, NULL, &err),
@@ -142,12 +142,12 @@ static uint64_t sum(const uint32_t *counters, uint32_t count)
     return total;
 }
 
-/* Of cells that are far larger than what kernels with small counters count at a time, too. */
+/* Includes cells that are far larger than kernels with small counters can count at once. */
 static const char *const specs[] = {"gray:bins=256", "rgb:bins=8x8x8", "rgb:bins=256",
                                     "c=rgb:bins=100,grid=2x3"};
 #define COUNTERS (256 + 512 + 768 + 6 * 300)
 
-/* None is lost and none is counted twice, wherever they meet. */
+/* No pixel is lost or counted twice where tiles meet. */
 static void check_counters(const uint32_t *counters, const struct feature_set *features,
                            const uint8_t *pixels)
 {
@@ -167,7 +167,7 @@ static void check_counters(const uint32_t *counters, const struct feature_set *f
     assert_memory_equal(counters, want, features->counters * sizeof *want);
 }
 
-/* All variants and fills; the features that a variant does not take are left out. */
+/* Counts with all variants and fills, except for features that a variant does not support. */
 static void count_on_device(const struct ocl_device *device, uint8_t *pixels)
 {
     struct error err = ERROR_INIT;
@@ -205,7 +205,7 @@ static void test_2097152_samples_are_2097152_counts(void **state)
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
     unsigned counted = 0;
     for (unsigned i = 0; i < devices.count; i++) {
-        /* The simulator does the smaller pictures of the other test. */
+        /* The simulator only runs the other test, which has smaller pictures. */
         if (!devices.device[i].usable || is_simulator(&devices.device[i]))
             continue;
         count_on_device(&devices.device[i], pixels);
@@ -217,8 +217,8 @@ static void test_2097152_samples_are_2097152_counts(void **state)
         skip();
 }
 
-/* The largest tile that packed words may be given, with every byte in one counter: one row of as
- * many pixels, and rectangles of as many, which are counted in parts. */
+/* The largest tile that packed words allow, with all pixels in one counter: a single row, and
+ * rectangles of the same size, which are counted in parts. */
 static void fill_words(const struct ocl_device *device, uint32_t group, const char *spec,
                        uint8_t value, uint32_t rows, uint8_t *pixels)
 {
@@ -266,7 +266,7 @@ static void test_packed_words_hold_the_longest_tile(void **state)
     free(pixels);
 }
 
-/* Hue in degrees, saturation and value, as docs/features.md defines them. */
+/* Hue in degrees, saturation and value, as defined in docs/features.md. */
 static uint32_t hsv_of(int r, int g, int b)
 {
     const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
@@ -274,12 +274,12 @@ static uint32_t hsv_of(int r, int g, int b)
     const int d = most - least, s = most == 0 ? 0 : (255 * d + most / 2) / most;
     const int base = r == most ? 0 : g == most ? 120 : 240;
     const int difference = r == most ? g - b : g == most ? b - r : r - g;
-    /* + 60 makes the quotient positive, and its integer part the floor. */
+    /* Adding 60 makes the quotient positive, so that its integer part is the floor. */
     const int hue = d == 0 ? 0 : (base + (60 * difference + 60 * d) / d - 60 + 360) % 360;
     return ((uint32_t)hue * 256 + (uint32_t)s) * 256 + (uint32_t)most;
 }
 
-/* The kernels divide in float32: every colour there is, and every hue with every number of bins. */
+/* The kernels divide in float32: checks all colours, and all hues with all numbers of bins. */
 static void check_hsv(const struct ocl_device *device)
 {
     static const char prologue[] =

@@ -1,5 +1,5 @@
-/* test_jpeg.c: the kernels that make pixels, and thumbnails, of JPEG coefficients, against plain C on every
- * device there is (run it under oclgrind too). */
+/* test_jpeg.c: the kernels that make pixels and thumbnails of JPEG coefficients, compared with
+ * plain C on all devices. Run it under Oclgrind, too. */
 #include "test_self_test.h"
 
 #include "device/plan.h"

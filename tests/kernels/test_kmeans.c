@@ -1,5 +1,5 @@
-/* test_kmeans.c: clustering on every device and by every path, bit by bit as the reference. Run it
- * under oclgrind as well: there it takes less data. */
+/* test_kmeans.c: clustering gives the bits of the reference on all devices and code paths. Run it
+ * under Oclgrind, too, where it uses less data. */
 #include "runner.h"
 
 #include "cluster_on.h"
@@ -29,13 +29,13 @@ static int close_devices(void **state)
     return 0;
 }
 
-/* The ways through the code; all must give the same bits. */
+/* The code paths, all of which must give the same bits. */
 static const struct path {
     const char *name;
     struct lane_choice choice;
-    uint64_t memory; /* small: the rows are streamed */
+    uint64_t memory; /* if small, the rows are streamed */
     unsigned threads;
-    bool slow; /* not under Oclgrind */
+    bool slow; /* not tested under Oclgrind */
 } paths[] = {
     {"resident", {true, false, false, false, false, false, 1}, 256 << 20, 2, false},
     {"pruned in any way", {true, false, false, false, false, true, 1}, 256 << 20, 2, false},
@@ -86,7 +86,7 @@ static void compare(const struct cluster_outcome *out, const struct reference *r
                      (unsigned long long)out->sizes[l], ref_count(ref->labels, m->n, l));
 }
 
-/* nearest[] as defined: by distance, then row, among the cluster's own. */
+/* Checks that nearest[] has each cluster's own rows, ordered by distance and then by row. */
 static void check_nearest(const struct cluster_outcome *out, const struct reference *ref,
                           const struct matrix *m, uint32_t k, const char *what)
 {
@@ -148,13 +148,14 @@ static void check_shape(struct ocl_context *context, const struct shape *shape, 
                             0,
                             false};
     fill_matrix(&m, fill, shape->n);
-    /* Rows here and there; of few distinct ones some may be equal: then clusters start empty. */
+    /* The first centroids are rows spread over the data. With few distinct rows some are equal, so
+     * clusters start empty. */
     for (uint32_t l = 0; l < shape->k; l++)
         memcpy(initial + (size_t)l * m.d, m.x + (size_t)(l * (m.n / shape->k)) * m.d,
                m.d * sizeof *initial);
     memcpy(ref.c, initial, centroids * sizeof *initial);
     ref_lloyd(&ref, &m, shape->k, shape->max_iter);
-    /* In brief each takes another third of the paths. */
+    /* In brief mode, each shape takes a different third of the paths. */
     static size_t turn;
     const size_t step = test_brief() ? 3 : 1;
     for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
@@ -182,7 +183,7 @@ static void for_each_device(void (*check)(struct ocl_context *context, bool fewe
 
 static void check_fills(struct ocl_context *context, bool fewer)
 {
-    /* `wide` has columns and centroids enough for tensor cores, where there are any. */
+    /* `wide` has enough columns and centroids for tensor cores, where available. */
     static const struct shape shape = {900, 19, 7, 12}, small = {70, 5, 3, 3},
                               wide = {270, 36, 33, 3};
     for (int fill = 0; fill < FILLS; fill++) {
@@ -213,7 +214,7 @@ static void check_shapes(struct ocl_context *context, bool fewer)
             check_shape(context, &shapes[s], FILL_MIXTURE, fewer);
 }
 
-/* Fails unless an outcome by path p has the same bits as the first path's. */
+/* Fails unless the outcome of path p has the bits of the first path's outcome. */
 static void expect_same(const struct cluster_outcome *out, const struct cluster_outcome *first,
                         size_t p)
 {
@@ -226,8 +227,8 @@ static void expect_same(const struct cluster_outcome *out, const struct cluster_
         fail_msg("%s differs from %s", paths[p].name, paths[0].name);
 }
 
-/* What the reference does not do: the directions of cosine, and the history of the inertia, are the
- * same bits on every path. */
+/* Spherical k-means and the history of the inertia, which the reference lacks, have the same bits
+ * on all paths. */
 static void check_cosine(struct ocl_context *context, bool fewer)
 {
     enum { N = 300, D = 21, K = 6 };
@@ -264,8 +265,8 @@ static void check_cosine(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Mini-batches: the same bits on every path; and Sculley's rule in float64 on one thread, from the
- * same draws. */
+/* Mini-batches: all paths give the same bits, and agree with Sculley's rule in float64 on one
+ * thread with the same random rows. */
 static void check_batches(struct ocl_context *context, bool fewer)
 {
     enum { N = 400, D = 9, K = 5, ROWS = 70, BATCHES = 12 };
@@ -334,7 +335,8 @@ static void check_batches(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Weights, some of them 0: the same bits on every path, of all rows and of batches. */
+/* With weights, some of them 0, all paths give the same bits, both for all rows and for
+ * mini-batches. */
 static void check_weights(struct ocl_context *context, bool fewer)
 {
     enum { N = 700, D = 33, K = 9 };
@@ -429,7 +431,7 @@ static void test_tiled_kernels(void **state)
     for_each_device(check_tiled);
 }
 
-/* Runs `shape` from `initial` by every path and compares with the reference. */
+/* Runs `shape` from `initial` on all paths and compares the results with the reference. */
 static void check_given(struct ocl_context *context, const struct shape *shape, enum fill fill,
                         const struct matrix *m, const float *initial, bool fewer)
 {
@@ -442,7 +444,7 @@ static void check_given(struct ocl_context *context, const struct shape *shape, 
                             false};
     memcpy(ref.c, initial, bytes);
     ref_lloyd(&ref, m, shape->k, shape->max_iter);
-    /* In brief each takes another third of the paths. */
+    /* In brief mode, each call takes a different third of the paths. */
     static size_t turn;
     const size_t step = test_brief() ? 3 : 1;
     for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
@@ -455,8 +457,8 @@ static void check_given(struct ocl_context *context, const struct shape *shape, 
 
 /* --- near-ties ------------------------------------------------------------------------------- */
 
-/* Rows half-way between two centroids but for one unit in the last place of one value: the filter
- * cannot tell, the answer is defined. */
+/* Rows halfway between two centroids except for one unit in the last place of one value: the filter
+ * cannot decide, but the result is defined. */
 static void check_near_ties(struct ocl_context *context, bool fewer)
 {
     const struct shape shape = {fewer ? 24 : 600, 12, 2, 1};
@@ -479,8 +481,8 @@ static void check_near_ties(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Rounding to float16 takes nearly half a unit from every value of one centroid and adds as much to
- * the other: scores are off by as much as a bound on lengths allows, and the farther one seems
+/* Rounding to float16 subtracts almost half a unit from each value of one centroid and adds as much
+ * to the other: scores are as wrong as the bound on lengths allows, and the farther centroid seems
  * nearer. */
 static void check_rounding_adds_up(struct ocl_context *context, bool fewer)
 {
@@ -493,7 +495,7 @@ static void check_rounding_adds_up(struct ocl_context *context, bool fewer)
         initial[64 + j] = sign * (1 + 0x1p-11f + 0x1p-20f);
         for (uint32_t i = 0; i < m.n; i++)
             m.x[(size_t)i * 64 + j] =
-                (i % 2 ? sign : -sign) * /* their mean is not worth a centre */
+                (i % 2 ? sign : -sign) * /* the mean is too small to be subtracted */
                 ((i % 3 == 0) != (j == i % 64) ? 1 + 0x1p-10f : 1);
     }
     check_given(context, &shape, FILL_INTEGERS, &m, initial, fewer);
@@ -507,7 +509,7 @@ static void test_near_ties(void **state)
     for_each_device(check_rounding_adds_up);
 }
 
-/* Given centroids far outside the data, and larger by far than float32 squares allow. */
+/* Given centroids far outside the data, with squares far beyond float32. */
 static void check_far_centroids(struct ocl_context *context, bool fewer)
 {
     const struct shape shape = {fewer ? 30 : 400, 4, 3, 6};
@@ -518,8 +520,8 @@ static void check_far_centroids(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Data about a large mean, which the filter takes off, and a nearest centroid whose difference from
- * that mean is beyond float32. */
+/* Data with a large mean, which the filter subtracts, and a nearest centroid whose difference from
+ * that mean exceeds float32. */
 static void check_farther_than_float(struct ocl_context *context, bool fewer)
 {
     const struct shape shape = {fewer ? 30 : 300, 3, 2, 1};
@@ -532,8 +534,8 @@ static void check_farther_than_float(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* A row so large that the others keep a dozen bits: their sums show how each was rounded, halves
- * among them. */
+/* One row is so large that the others keep only a dozen bits: their sums show how each value was
+ * rounded, including halfway values. */
 static void check_rounding(struct ocl_context *context, bool fewer)
 {
     const struct shape shape = {fewer ? 30 : 300, 18, 3, 4};
@@ -562,7 +564,7 @@ static void test_far_centroids(void **state)
 
 /* --- first centroids ------------------------------------------------------------------------- */
 
-/* One path's first centroids; the caller frees. */
+/* Returns one path's first centroids, to be freed by the caller. */
 static float *first_centroids(struct ocl_context *context, const struct matrix *m, uint32_t k,
                               enum cluster_init init, const struct path *path, const char *what)
 {
@@ -586,8 +588,8 @@ static float *first_centroids(struct ocl_context *context, const struct matrix *
     return centroids;
 }
 
-/* k-means++ as the reference, k-means|| and random the same by every path. More seeds than the
- * device chooses without the host. */
+/* k-means++ gives the reference's centroids on all paths; k-means|| and random give the same ones
+ * on all paths. There are more seeds than the device chooses without the host. */
 static void check_seeding(struct ocl_context *context, bool fewer)
 {
     static const enum fill fills[] = {FILL_MIXTURE,   FILL_INTEGERS, FILL_OFFSET, FILL_HUGE,
@@ -618,7 +620,7 @@ static void check_seeding(struct ocl_context *context, bool fewer)
     free(wanted);
 }
 
-/* Five different rows, and more seeds, by every path. */
+/* Five distinct rows and more seeds than that: all paths report the error. */
 static void check_copies(struct ocl_context *context, bool fewer)
 {
     enum { ROWS = 600, COLUMNS = 17, K = 6, DIFFERENT = 5 };
@@ -643,8 +645,8 @@ static void check_copies(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Seeds of many sets at once are those of each set alone: a mixture, far offsets and huge values; a set of too few
- * different rows is left to it. */
+/* Seeding several sets at once gives the same seeds as seeding each set alone, for a mixture, large
+ * offsets and huge values. A set with too few distinct rows is not seeded. */
 static void check_sets(struct ocl_context *context, bool fewer)
 {
     enum { SETS = 4, D = 21, K = 40 };

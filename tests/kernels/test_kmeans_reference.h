@@ -1,5 +1,5 @@
-/* test_kmeans_reference.h: k-means as docs/clustering.md defines it, slow and obvious, for
- * comparison bit by bit; and the data that is hard on it. */
+/* test_kmeans_reference.h: k-means as docs/clustering.md defines it, simple and slow, for
+ * comparison bit by bit; and difficult data. */
 #ifndef CLPIPE_TEST_KMEANS_REFERENCE_H
 #define CLPIPE_TEST_KMEANS_REFERENCE_H
 
@@ -62,7 +62,7 @@ static inline double ref_sum(const double *v, uint32_t n)
     return total;
 }
 
-/* The scales of the columns: no sum of n values leaves 62 bits. */
+/* The scale of a column, such that no sum of n values exceeds 62 bits. */
 static inline int ref_scale(const struct matrix *m, uint32_t j)
 {
     float largest = 0;
@@ -101,7 +101,8 @@ static inline uint32_t ref_count(const int32_t *labels, uint32_t n, uint32_t lab
     return count;
 }
 
-/* Each empty cluster gets the farthest row that is not alone, rows of equal values once. */
+/* Each empty cluster gets the farthest row that is not the only one of its cluster; equal rows are
+ * used once. */
 static inline bool ref_relocate(int32_t *labels, const double *distances, const struct matrix *m,
                                 float *c, uint32_t k)
 {
@@ -163,7 +164,7 @@ static inline bool ref_has_empty(const int32_t *labels, uint32_t n, uint32_t k)
     return false;
 }
 
-/* From ref->c (k x d). */
+/* Runs Lloyd's iterations from ref->c (k x d). */
 static inline void ref_lloyd(struct reference *ref, const struct matrix *m, uint32_t k,
                              uint32_t max_iter)
 {
@@ -227,7 +228,7 @@ static inline uint32_t ref_draw(const double *distances, uint32_t n, double rand
     return row;
 }
 
-/* Greedy k-means++ into c (k x d). */
+/* Greedy k-means++; writes k x d centroids to c. */
 static inline void ref_plus_plus(float *c, const struct matrix *m, uint32_t k, uint64_t seed)
 {
     const uint32_t trials = 2 + (uint32_t)log(k), n = m->n, d = m->d;
@@ -271,7 +272,7 @@ static inline uint64_t test_bits(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* About normal: mean 0, deviation 1. */
+/* Approximately normal: mean 0, standard deviation 1. */
 static inline float test_normal(uint64_t *state)
 {
     double sum = 0;
@@ -282,14 +283,14 @@ static inline float test_normal(uint64_t *state)
 
 enum fill {
     FILL_MIXTURE,    /* clusters */
-    FILL_NOISE,      /* none */
-    FILL_INTEGERS,   /* 0 to 3: distances tie all the time */
+    FILL_NOISE,      /* no clusters */
+    FILL_INTEGERS,   /* 0 to 3: distances are often equal */
     FILL_DUPLICATES, /* few distinct rows */
     FILL_OFFSET,     /* integers a million away from the origin */
     FILL_HUGE,       /* around 1e30: float32 squares overflow */
     FILL_TINY,       /* around 1e-30: float32 squares vanish */
     FILL_SUBNORMAL,  /* below the least normal float32 */
-    FILL_SCALES,     /* columns from 1e-20 to 1e20, rows as well */
+    FILL_SCALES,     /* columns from 1e-20 to 1e20, and rows likewise scaled */
     FILL_OUTLIER,    /* one row a million times larger than the rest */
     FILL_ROOTS,      /* non-negative rows of length 1, many zeros: histograms */
     FILLS

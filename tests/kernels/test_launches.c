@@ -1,6 +1,6 @@
-/* test_launches.c: one program built, saved and launched, over ranges of many sizes, on several
- * devices and queues at a time. PoCL before 6.0 ends the process where that is left to it
- * (ocl/ocl_pocl.h). */
+/* test_launches.c: a program is built, saved and launched with ranges of many sizes on several
+ * devices and queues at the same time. PoCL before 6.0 can crash in this case without the
+ * workaround of ocl/ocl_pocl.h. */
 #include "runner.h"
 
 #include "ocl/ocl.h"
@@ -11,14 +11,14 @@
 #include <string.h>
 
 #define DEVICES  4
-#define QUEUES   2 /* of each device */
+#define QUEUES   2 /* per device */
 #define KERNELS  24
-#define LAUNCHES 6 /* of each kernel, on each queue */
+#define LAUNCHES 6 /* of each kernel on each queue */
 #define GROUP    16
 
 static struct ocl_devices devices;
 
-/* Each kernel is another to PoCL, so that there are many first launches. */
+/* PoCL treats each kernel as different, so that there are many first launches. */
 static const char source[] =
     "#define KERNEL(n) \\\n"
     "    __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void \\\n"
@@ -42,7 +42,7 @@ struct lane {
     pthread_t thread;
 };
 
-/* Not asserts: these are other threads. */
+/* These are other threads, which must not use cmocka's assertions. */
 static void need(enum status status)
 {
     if (status != STATUS_OK)
@@ -90,7 +90,7 @@ static void ranges_of_all_sizes_at_once(void **state)
     struct lane lanes[DEVICES * QUEUES] = {0};
     struct ocl_context *contexts[DEVICES] = {0};
     struct error err = ERROR_INIT;
-    /* Oclgrind runs one kernel at a time, and aborts where there are two. */
+    /* Oclgrind runs one kernel at a time and aborts if there are two. */
     if (strstr(devices.device[0].platform, "Oclgrind"))
         skip();
     const unsigned used = devices.count < DEVICES ? devices.count : DEVICES;
@@ -131,7 +131,7 @@ static void *ask_for_programs(void *argument)
     return NULL;
 }
 
-/* A context builds a program once for all threads, and one of other options besides. */
+/* A context builds a program once for all threads, and builds it again for other options. */
 static void programs_of_a_context(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void programs_of_a_context(void **state)
     ocl_context_close(&context);
 }
 
-/* PoCL gives as many devices of the CPU as it is asked for. */
+/* PoCL offers the CPU as any number of devices. */
 static int open_devices(void **state)
 {
     (void)state;

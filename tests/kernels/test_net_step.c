@@ -1,13 +1,13 @@
-/* test_net_step.c: synthetic networks on every device there is, on the host's threads, by kernels, and by
- * those of tensor cores, emulated, against plain C (run it under oclgrind too). Tensor cores themselves are
- * tested on devices that have them. */
+/* test_net_step.c: synthetic networks on all devices, computed by the host's threads, by kernels
+ * and by emulated tensor cores, compared with plain C. Tensor cores themselves are tested on
+ * devices that have them. Run it under Oclgrind, too. */
 #include "runner.h"
 #include "test_devices.h"
 
 #include "device/net_step.h"
 #include "device/plan.h"
 
-/* Tests `device` as it is, or as one of a GPU's type. */
+/* Tests `device` as it is, or as if it were a GPU. */
 static void test_device(struct ocl_device device, bool as_gpu,
                         enum status (*test)(uint64_t *, uint64_t *, struct ocl_context *,
                                             struct error *))
@@ -38,9 +38,9 @@ static void test_devices_equal_the_reference(void **state)
         print_message("tensor cores are not tested: there is no NVIDIA device\n");
 }
 
-/* Their programs take half a minute to compile for a processor: on one device only, an NVIDIA one where there
- * is one, whose work-items really run at the same time (PoCL 5.0 on AVX-512 gives other values, PoCL 3.1 and an
- * H100 the reference's; no CPU device computes so otherwise). */
+/* Compiling these programs for a CPU takes half a minute, so only one device is tested: an NVIDIA
+ * device if there is one, because its work-items run at the same time. PoCL 5.0 on AVX-512 gives
+ * other values, unlike PoCL 3.1 and an H100; but no CPU device computes networks in this way. */
 static void test_emulated_tensor_cores(void **state)
 {
     const struct ocl_devices *devices = *state;

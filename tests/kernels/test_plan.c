@@ -1,5 +1,5 @@
-/* test_plan.c: what the device plans of a pass by shifts that only it has, and the moved that it
- * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
+/* test_plan.c: how the device plans a pass from shifts that only it knows, and the list of moved
+ * centroids, compared with plain C. Run it under Oclgrind, too, where it uses less data. */
 #include "runner.h"
 
 #include "kmeans.h"
@@ -66,7 +66,8 @@ static void put(struct shard *shard, cl_mem buffer, size_t bytes, const void *fr
         fail_msg("%s", err.sentence);
 }
 
-/* Rows by the first threshold that one of them is not hopeless for: as shift_bounds counts them. */
+/* Counts rows by the first threshold below which they may have to be searched, as shift_bounds
+ * does. */
 static void count_rows(uint32_t found[KMEANS_CANDIDATES + 2], const float *thresholds,
                        uint32_t candidates, uint32_t rows)
 {
@@ -112,13 +113,13 @@ static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const cha
     for (uint32_t j = 0; j < prune->candidates; j++) {
         uint32_t at = 0, listed = 0;
         bool incremental;
-        prune->turn = j; /* every candidate is chosen in turn */
+        prune->turn = j; /* each candidate is chosen in turn */
         prune_choose(&incremental, prune, k);
         for (uint32_t c = 0; c < k; c++)
             listed += shifts[c] > thresholds[j];
         if (!incremental || prune->threshold != thresholds[j] || prune->most != sorted[0])
             fail_msg("%s: candidate %u is not what is chosen", what, j);
-        /* None are searched where there are none. */
+        /* If no centroid has moved, none is searched. */
         if (prune->moved_count < listed || (listed == 0 && prune->moved_count > 0))
             fail_msg("%s: %u moved, not %u", what, prune->moved_count, listed);
         memset(ids, 0x55, k * sizeof *ids);

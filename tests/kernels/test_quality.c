@@ -1,5 +1,5 @@
-/* test_quality.c: the words of the kind quality: the kernel against plain C on every device there is, also as
- * other devices run it. */
+/* test_quality.c: the kernel for words of the kind quality compared with plain C on all devices,
+ * also in the way other devices run it. */
 #include "test_self_test.h"
 
 #include "device/plan.h"

@@ -1,5 +1,5 @@
-/* test_run.c: clusterings by one rank and by several, each with its share of the rows, in threads:
- * the same bits. */
+/* test_run.c: clusterings by one rank and by several ranks in threads, each with a share of the
+ * rows, give the same bits. */
 #include "runner.h"
 
 #include "cluster_on.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS    1700 /* the last block is not whole */
-#define COLUMNS 37   /* the kernels of test_sweep's rows */
+#define ROWS    1700 /* the last block is incomplete */
+#define COLUMNS 37   /* as in test_sweep, so that kernels are shared */
 
 static float values[ROWS * COLUMNS], weights[ROWS];
 static uint32_t classes[ROWS];
@@ -27,7 +27,7 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
 
 static const struct matrix_source source = {.rows = ROWS, .dimension = COLUMNS, .read = read_rows};
 
-/* distinct: different rows, so that clusters are empty where there are more of them. */
+/* With fewer distinct rows than clusters, some clusters are empty. */
 static void fill(uint32_t distinct)
 {
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -93,7 +93,8 @@ static void expect_same(const struct cluster_outcome *out, const struct cluster_
 
 enum kernels { OF_CPUS, TILED, TENSOR };
 
-/* TILED: the kernels of GPUs, where sums stay on the device; TENSOR: those of tensor cores as well. */
+/* TILED: the kernels for GPUs, which keep sums on the device; TENSOR: also those for tensor
+ * cores. */
 static void check_kind(struct ocl_context *context, const struct kind *kind, enum kernels kernels)
 {
     struct cluster_config config;
@@ -120,7 +121,8 @@ static void check_kind(struct ocl_context *context, const struct kind *kind, enu
 
 static struct ocl_devices devices;
 
-/* Threads that use a device of Oclgrind 21.10 at the same time now and then end the process, with 255. */
+/* With Oclgrind 21.10, threads that use a device at the same time sometimes end the process with
+ * status 255. */
 static void skip_in_simulator(void)
 {
     if (strstr(devices.device[0].platform, "Oclgrind"))
@@ -174,7 +176,7 @@ static void ranks_measure_the_same(void **state)
     check_sweep(*state, true);
 }
 
-/* An error of one rank's rows ends the others. */
+/* An error when reading the rows of one rank ends the others. */
 static void error_of_one_rank_ends_all(void **state)
 {
     skip_in_simulator();

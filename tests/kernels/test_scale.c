@@ -1,5 +1,6 @@
-/* test_scale.c: scaling: its kernel against plain C on every device there is, over exact and over
- * rounded-up ranges, and plain C against values worked out by hand (run it under oclgrind too). */
+/* test_scale.c: the kernel for scaling compared with plain C on all devices, with exact and
+ * rounded-up ranges; and plain C compared with values computed by hand. Run it under Oclgrind,
+ * too. */
 #include "runner.h"
 #include "test_devices.h"
 
@@ -14,7 +15,7 @@
 
 enum fill { FILL_RANDOM, FILL_WHITE, FILL_STRIPES, FILL_EDGES, FILLS };
 
-/* Single rows, columns and pixels; no larger than any side below; prime sizes; multiples of the sides. */
+/* Single rows, columns and pixels; sizes below all goals; prime sizes; multiples of the goals. */
 static const uint32_t sizes[][2] = {{1, 1},   {1, 97},  {97, 1},  {2, 1},    {7, 7},   {8, 7},
                                     {14, 21}, {31, 29}, {64, 32}, {101, 53}, {13, 89}, {128, 96}};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -37,7 +38,7 @@ static scale_goal goal_of(unsigned i)
     return goals[i];
 }
 
-/* White must stay white; stripes and single bright edges show every weight that is wrong. */
+/* White must stay white; stripes and single bright samples reveal wrong weights. */
 static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
 {
     uint32_t state = RANDOM_START;
@@ -63,7 +64,7 @@ static void make_parts(struct proof_part *parts)
         offset += (uint32_t)(in->bytes + 127) / 128 * 128;
     }
     parts[5].given_up = true;
-    parts[8].in.height++; /* a part of a picture: gives nothing */
+    parts[8].in.height++; /* part of a picture: produces no image */
     assert_true(offset <= SLOT_BYTES);
 }
 
@@ -125,7 +126,7 @@ static void test_sizes(void **state)
         {257, 257, 256, 256, 256},
         {1000, 1, 10, 10, 1},
         {3, 2, 2, 2, 1},  /* 4/3 */
-        {10, 5, 3, 3, 2}, /* 1.5: halves up */
+        {10, 5, 3, 3, 2}, /* 1.5: rounded up */
         {100000, 70000, 65535, 65535, 45875},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -147,7 +148,7 @@ static void check_window(uint32_t width, uint32_t height, uint8_t orientation, s
     assert_int_equal(window.top, wanted[3]);
 }
 
-/* Goals are upright; windows lie in the middle, and their images are large enough and bounded. */
+/* Goals are upright; windows are centred, and their images are large enough and limited in size. */
 static void test_windows(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void test_windows(void **state)
                  (uint32_t[]){256, SCALE_FULL_MAX, 16, SCALE_FULL_MAX / 2 - 112});
 }
 
-/* Three pixels to two: the middle one is shared, 2:1 and 1:2 of three thirds. */
+/* Three pixels to two: the middle pixel is shared, with weights 2:1 and 1:2. */
 static void test_reference_by_hand(void **state)
 {
     (void)state;
@@ -175,10 +176,10 @@ static void test_reference_by_hand(void **state)
     assert_int_equal(scaled[5], 27); /* 82 / 3 = 27.3 */
     const uint8_t two[6] = {0, 1, 2, 1, 2, 255};
     scale_reference(scaled, &(struct scale_window){1, 1, 0, 0, 1, 1}, two, 6, 2, 1, 1);
-    assert_int_equal(scaled[0], 1); /* 0.5: up */
-    assert_int_equal(scaled[1], 2); /* 1.5: up */
+    assert_int_equal(scaled[0], 1); /* 0.5: rounded up */
+    assert_int_equal(scaled[1], 2); /* 1.5: rounded up */
     assert_int_equal(scaled[2], 129);
-    /* Two pixels to four: at 0, 1/4, 3/4 and 1 of the way from the first to the second. */
+    /* Two pixels to four: at 0, 1/4, 3/4 and 1 of the distance between them. */
     const uint8_t pair[6] = {0, 10, 255, 255, 10, 0};
     static const uint8_t four[12] = {0, 10, 255, 64, 10, 191, 191, 10, 64, 255, 10, 0};
     uint8_t grown[12];
@@ -188,7 +189,7 @@ static void test_reference_by_hand(void **state)
     assert_memory_equal(grown, four + 3, 6);
 }
 
-/* The weights are symmetric: a mirrored picture scales to the mirrored one. */
+/* The weights are symmetric: scaling a mirrored picture gives the mirrored result. */
 static void test_mirrored(void **state)
 {
     (void)state;

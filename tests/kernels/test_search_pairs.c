@@ -1,5 +1,6 @@
-/* test_search_pairs.c: neighbours found on every device equal those of the definition: with all rows
- * on the device (panels of an odd and an even number) and block by block, with lists that are too short, and with ties. */
+/* test_search_pairs.c: neighbours found on all devices equal those of the definition: with all rows
+ * on the device (an odd and an even number of panels) and block by block, with candidate lists that
+ * are too short, and with ties. */
 #include "../neighbours/search_reference.h"
 
 #include "test_devices.h"
@@ -15,8 +16,8 @@ static void check_device(const struct ocl_device *device)
                  {150, 20, 3, 140, 20}, {300, 500, 7, 0, 0}, {300, 20, 5, 200, 0},
                  {420, 130, 3, 0, 16},  {150, 600, 5, 0, 0}, {1000, 12, 4, 0, 0},
                  {1100, 7, 2, 0, 0}};
-    enum { SMALL = 4, SIMULATED = 2 }; /* of them */
-    /* A hundred times as slow. */
+    enum { SMALL = 4, SIMULATED = 2 }; /* numbers of cases */
+    /* The simulator is a hundred times slower. */
     const bool simulated = strstr(device->platform, "Oclgrind");
     struct error err = ERROR_INIT;
     struct ocl_context *context;

@@ -1,4 +1,4 @@
-/* test_self_test.h: the self-test of a step on every device that can run it. */
+/* test_self_test.h: runs the self-test of a step on all devices that support it. */
 #ifndef CLPIPE_TESTS_KERNELS_TEST_SELF_TEST_H
 #define CLPIPE_TESTS_KERNELS_TEST_SELF_TEST_H
 
@@ -6,8 +6,8 @@
 
 #include "device/step.h"
 
-/* Fails unless at least one device is `possible` with the parameter, and all of them compare more than
- * `least` bytes, none of which differs. */
+/* Fails unless at least one device is `possible` with the parameter and all such devices compare
+ * more than `least` bytes without a difference. */
 static inline void test_self_test(const struct step *step, uint32_t parameter, uint64_t least)
 {
     struct ocl_devices devices;

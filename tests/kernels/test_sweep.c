@@ -1,5 +1,5 @@
-/* test_sweep.c: a sweep over k and its measures have the same bits by every path, with weights and
- * without, and each k gives what cluster_run gives. */
+/* test_sweep.c: a sweep over k and its measures have the same bits on all paths, with and without
+ * weights, and each k gives the result of cluster_run. */
 #include "runner.h"
 
 #include "cluster_on.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More rows than a block, which is no multiple of it; 37 columns are padded. */
+/* More rows than a block, but not a multiple of it; 37 columns are padded. */
 #define ROWS      700
 #define DIMENSION 37
 
@@ -28,7 +28,7 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
 static const struct matrix_source source = {
     .rows = ROWS, .dimension = DIMENSION, .read = read_rows};
 
-/* Five groups that run into each other, and rows that occur twice. */
+/* Five overlapping groups, and some rows that occur twice. */
 static void fill_rows(void)
 {
     uint32_t random = 12345;
@@ -46,7 +46,7 @@ static void fill_rows(void)
 static const struct path {
     const char *name;
     struct lane_choice choice;
-    uint64_t memory; /* small: the rows are streamed */
+    uint64_t memory; /* if small, the rows are streamed */
     unsigned threads;
 } paths[] = {
     {"resident", {true, false, false, false, false, false, 1}, 256 << 20, 2},
@@ -115,11 +115,11 @@ static void try_paths(struct ocl_devices *devices, const float *weights)
     struct error err = ERROR_INIT;
     for (unsigned d = 0; d < devices->count; d++) {
         struct ocl_context *context;
-        /* It takes minutes there, and test_kmeans has run the rest of the kernels. */
+        /* Oclgrind would take minutes, and test_kmeans has already run most kernels there. */
         if (!devices->device[d].usable || strstr(devices->device[d].platform, "Oclgrind"))
             continue;
         assert_int_equal(ocl_context_open(&context, &devices->device[d], NULL, &err), STATUS_OK);
-        /* In brief, weights go two of the paths only. */
+        /* In brief mode, only two paths are tested with weights. */
         for (size_t p = 0; p < (test_brief() && weights ? 2 : PATHS); p++) {
             struct cluster_outcome out;
             struct cluster_sweep sweep;
@@ -154,7 +154,7 @@ static void test_paths(void **state)
 static void test_agreement(void **state)
 {
     (void)state;
-    /* Two classes of three and of one row, in clusters {0, 0, 1, 1}: by hand. */
+    /* Classes of three rows and one row, clusters {0, 0, 1, 1}; computed by hand. */
     const int32_t labels[] = {0, 0, 1, 1};
     const uint32_t classes[] = {0, 0, 0, 1};
     struct cluster_agreement found;
@@ -163,7 +163,7 @@ static void test_agreement(void **state)
     assert_true(found.purity == 0.75);
     assert_float_equal(found.ari, 0, 1e-12);
     assert_float_equal(found.nmi, 0.34371101848545077, 1e-9);
-    /* All in one cluster and one class: nothing contradicts. */
+    /* With a single cluster and a single class, agreement is perfect. */
     const uint32_t one[] = {0, 0, 0, 0};
     const int32_t same[] = {0, 0, 0, 0};
     assert_int_equal(cluster_agree(&found, same, 1, one, 1, 4, &err), STATUS_OK);

@@ -1,4 +1,5 @@
-/* test_tiles.c: tiles are counted by rows and columns of a grid as they are made by its cells. */
+/* test_tiles.c: counting tiles by rows and columns of a grid agrees with the tiles that are made
+ * cell by cell. */
 #include "runner.h"
 #include "test_devices.h"
 

@@ -1,5 +1,5 @@
-/* test_canonical.c: the canonical distance is its definition to the last bit, with the processor's vectors
- * and without. */
+/* test_canonical.c: the canonical distance equals its definition to the last bit, with and without
+ * vector instructions. */
 #include "runner.h"
 
 #include "../../pipeline/kmeans/canonical.c"
@@ -40,7 +40,8 @@ static void is_its_definition(void **state)
     }
 }
 
-/* Of sums of 256 values, the first of which hides the others if they are added one by one. */
+/* Sums of blocks of 256 values, of which the first would hide the others if they were added in
+ * order. */
 static void sums_of_blocks(void **state)
 {
     (void)state;
@@ -52,7 +53,7 @@ static void sums_of_blocks(void **state)
     assert_true(whole == 0x1p53 + 254);
     canonical_add_blocks(&sum, values, KMEANS_BLOCK_ROWS + 2);
     assert_true(sum == whole + 2);
-    memset(block, 255, sizeof block); /* NaN behind the three */
+    memset(block, 255, sizeof block); /* NaN after the three values */
     memcpy(block, (double[]){1, 2, 4}, 3 * sizeof *block);
     assert_true(canonical_block_sum(block, 3) == 7);
 }

@@ -1,4 +1,4 @@
-/* test_column_stats.c: the columns' sums do not depend on how the rows come, nor on threads. */
+/* test_column_stats.c: sums of columns do not depend on how rows are grouped, or on threads. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -23,7 +23,7 @@ static float *make_rows(uint32_t dimension, uint32_t stride)
     return rows;
 }
 
-/* Adds all rows, `step` at a time (growing by one each time where `growing`). */
+/* Adds all rows in groups of `step`, which grow by one each time if `growing`. */
 static void add_all(struct column_stats *stats, const float *rows, uint32_t dimension,
                     uint32_t stride, uint32_t step, bool growing, unsigned threads)
 {
@@ -112,7 +112,8 @@ static void add_plain(double *sums, uint64_t from, uint64_t to, uint32_t dimensi
     }
 }
 
-/* As documented: rows within blocks of 256, blocks within at most 1,024 chunks, chunks, the rest. */
+/* The documented order: rows within blocks of 256, blocks within at most 1,024 chunks, chunks, and
+ * the remaining rows. */
 static void test_chunks(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void test_chunks(void **state)
     column_stats_follow(&whole, NULL);
     assert_memory_equal(whole.sum, wanted, DIMENSION * sizeof *wanted);
     assert_memory_equal(whole.squares, wanted + DIMENSION, DIMENSION * sizeof *wanted);
-    /* The same by two, of which the second knows of the first one's at the end. */
+    /* Two objects give the same sums; the second receives those of the first at the end. */
     assert_int_equal(column_stats_open(&stats, DIMENSION, MANY, first, MANY - first, &err),
                      STATUS_OK);
     memcpy(stats.origin, rows, DIMENSION * sizeof *rows);

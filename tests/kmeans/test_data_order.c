@@ -1,11 +1,12 @@
-/* test_data_order.c: passes backwards over streamed rows. */
+/* test_data_order.c: passes over streamed rows in reverse order. */
 #include "runner.h"
 
 #include "kmeans/data.h"
 
 #define MOST 40
 
-/* Each tile comes once; spans, of which the last may be short, from the last to the first. */
+/* Each tile is visited once; spans, of which the last may be shorter, run from the last to the
+ * first. */
 static void every_tile_once(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
 #define ROWS   4
 #define STRIDE 16
 
-/* Columns 0, 1, 2, 3 and 0, 0, 8, 8: variances 1.25 and 16. */
+/* Columns with values 0, 1, 2, 3 and 0, 0, 8, 8 have variances 1.25 and 16. */
 static void tolerance_is_relative_to_the_mean_variance(void **state)
 {
     (void)state;

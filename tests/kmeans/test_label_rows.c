@@ -1,5 +1,6 @@
-/* test_label_rows.c: labels of rows on the host against distances in long double; ties go to the
- * lowest centroid, threads and blocks change nothing, rows outside the space get no label. */
+/* test_label_rows.c: labels of rows computed on the host compared with distances in long double.
+ * Ties go to the lowest centroid, threads and blocks change nothing, and rows outside the space get
+ * no label. */
 #include "runner.h"
 
 #include "kmeans/label_rows.h"
@@ -23,7 +24,7 @@ static float *draw(size_t count, uint32_t seed)
     return values;
 }
 
-/* One row in the metric's space, as float32. */
+/* Converts one row to the metric's space in float32. */
 static void to_space(float *out, const float *row, uint32_t dimension, const char *metric)
 {
     long double length = 0;
@@ -45,7 +46,7 @@ static void test_labels(void **state)
             const uint32_t dimension = dimensions[d];
             float *rows = draw((size_t)ROWS * dimension, 1 + (uint32_t)m);
             float *centroids = draw((size_t)CLUSTERS * dimension, 99), *point = draw(dimension, 1);
-            /* Two equal centroids: the first one counts. */
+            /* Two centroids are equal: rows get the first one. */
             memcpy(centroids + 7 * dimension, centroids + 2 * dimension, dimension * sizeof(float));
             int32_t labels[ROWS], again[ROWS];
             float distances[ROWS], once_more[ROWS];
@@ -76,7 +77,7 @@ static void test_labels(void **state)
                              STATUS_OK);
             assert_memory_equal(labels, again, sizeof labels);
             assert_memory_equal(distances, once_more, sizeof distances);
-            /* Of labels that are given, the distances alone. */
+            /* If labels are given, only distances are computed. */
             memset(once_more, 0, sizeof once_more);
             assert_int_equal(label_rows(again, once_more, rows, ROWS, dimension, centroids,
                                         CLUSTERS, metrics[m], 3, NULL, &error),

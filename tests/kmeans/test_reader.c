@@ -1,4 +1,4 @@
-/* test_reader.c: rows are read in the order of the requests, until the reader is closed. */
+/* test_reader.c: rows are read in the order of the requests until the reader is closed. */
 #include "runner.h"
 
 #include "kmeans/reader.h"
@@ -13,7 +13,7 @@ struct slow {
     bool waits;
 };
 
-/* Row i has the value i everywhere; row BROKEN cannot be read. */
+/* All values of row i are i; row BROKEN cannot be read. */
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
                              struct error *err)
 {
@@ -61,7 +61,7 @@ static void requests_in_order(void **state)
             assert_true(rows[i][j] == (float)(10 * i + j / COLUMNS));
     }
     assert_false(reader_ready(reader));
-    /* A row that cannot be read is told where it is taken, not where others are requested. */
+    /* A read error is reported when the row is taken, not when another one is requested. */
     assert_int_equal(reader_request(reader, &(struct fill){BROKEN, 1, rows[0]}, &err), STATUS_OK);
     assert_int_equal(reader_request(reader, &(struct fill){0, 1, rows[1]}, &err), STATUS_OK);
     assert_int_equal(reader_take(reader, &fill, &err), STATUS_FAILED);
@@ -71,7 +71,7 @@ static void requests_in_order(void **state)
     reader_close(&reader);
 }
 
-/* The memory that it reads to is the caller's again. */
+/* After closing, the caller may use the destination memory again. */
 static void closing_waits_for_the_read(void **state)
 {
     (void)state;

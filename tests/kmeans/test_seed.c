@@ -1,9 +1,10 @@
-/* test_seed.c: how many candidates a round of k-means|| picks. */
+/* test_seed.c: the number of candidates that a round of k-means|| picks. */
 #include "runner.h"
 
 #include "../../pipeline/kmeans/seed.c"
 
-/* All five would be a quarter of the rows: they pick a fifth of what they do for one row more. */
+/* The candidates of five rounds would be a quarter of the rows: a round picks a fifth of the number
+ * that it picks for one row more. */
 static void fewer_candidates_of_a_quarter(void **state)
 {
     (void)state;

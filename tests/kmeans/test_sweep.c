@@ -1,4 +1,4 @@
-/* test_sweep.c: which value of k is suggested, as smaller ones come in. */
+/* test_sweep.c: which k is suggested while results for smaller k arrive. */
 #include "runner.h"
 
 #include "kmeans/run.h"

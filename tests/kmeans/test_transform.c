@@ -1,5 +1,5 @@
-/* test_transform.c: a value that is no number is found wherever in a row it stands, by the caller
- * alone and by a team; the largest numbers are taken. */
+/* test_transform.c: a value that is not finite is found at any position in a row, with and without
+ * a team of threads; the largest finite values are accepted. */
 #include "runner.h"
 
 #include "kmeans/transform.h"

@@ -1,6 +1,6 @@
-/* latency.c: makes pictures (*.jpg) slow to read, like a network file system. A library for
- * LD_PRELOAD: opening a file takes CLPIPE_LATENCY_US microseconds, and its bytes arrive as long
- * after they were first requested, by a read or by posix_fadvise. */
+/* latency.c: makes reading pictures (*.jpg) slow, as on a network file system. A library for
+ * LD_PRELOAD: opening a file takes CLPIPE_LATENCY_US microseconds, and its bytes arrive with the
+ * same delay after they are first requested by a read or by posix_fadvise. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 
 #define MOST_FILES 4096
 
-/* For each descriptor: when its bytes arrive, in nanoseconds; NOT_ASKED: not requested; 0: no
- * delay. */
+/* The time in nanoseconds at which each descriptor's bytes arrive; NOT_ASKED: not requested yet; 0:
+ * no delay. */
 static int64_t there[MOST_FILES];
 #define NOT_ASKED INT64_MAX
 
@@ -64,7 +64,7 @@ int openat64(int directory, const char *path, int flags, ...)
     return open_slowly(directory, path, flags);
 }
 
-/* The function that the C library's headers substitute in an optimised program. */
+/* The function that the C library's headers substitute in an optimised build. */
 int __openat64_2(int directory, const char *path, int flags);
 int __openat64_2(int directory, const char *path, int flags)
 {

@@ -1,5 +1,5 @@
-/* test_hostile.c: calls of the library with anything that C lets a caller pass: each returns CLPIPE_OK or an error
- * with one line, and leaves the handle as good as it was. */
+/* test_hostile.c: calls of the library with any arguments that C allows: each call returns
+ * CLPIPE_OK or an error with one line, and leaves the handle usable. */
 #include "runner.h"
 
 #include "library/clpipe.h"
@@ -14,12 +14,12 @@
 
 enum { ROWS = 40, COLUMNS = 7, K = 3, SIDE = 12, PICTURES = 3, MOST = 64 };
 
-/* One thread's. */
+/* The state of one thread. */
 struct caller {
     uint32_t state;
-    struct clpipe **shared; /* one of them */
+    struct clpipe **shared; /* one of these handles is used */
     unsigned handles;
-    struct clpipe *own; /* that the callbacks are called for */
+    struct clpipe *own; /* the handle whose call invokes the callbacks */
     unsigned ok, failed;
 };
 
@@ -34,7 +34,7 @@ static bool rarely(struct caller *caller)
     return draw(caller, 12) == 0;
 }
 
-/* Of values that have the type of the first. */
+/* Draws one of the values, which have the type of the first. */
 #define ONE_OF(caller, first, ...)                                                                 \
     ((__typeof__((first) + 0)[]){first, __VA_ARGS__})[draw(                                        \
         caller, sizeof((__typeof__((first) + 0)[]){first, __VA_ARGS__}) / sizeof((first) + 0))]
@@ -74,7 +74,7 @@ static int read_rows(void *context, uint64_t first, uint64_t rows, float *values
     struct caller *caller = context;
     struct clpipe_error err = CLPIPE_INIT(clpipe_error);
     char name[8];
-    if (draw(caller, 9) == 0) /* another thread may close it meanwhile */
+    if (draw(caller, 9) == 0) /* another thread may close the handle in the meantime */
         assert_in_range(clpipe_name(name, sizeof name, caller->own, &err), CLPIPE_ARGUMENT,
                         CLPIPE_ARGUMENT);
     for (uint64_t i = 0; i < rows * COLUMNS; i++)
@@ -370,9 +370,9 @@ static void call_1000(struct caller *caller)
     assert_int_equal(clpipe_close(&handles[0]), CLPIPE_OK);
 }
 
-/* CLPIPE_LONG: 10,000 calls. The compiler that PoCL loads for a kernel that is in no cache takes a hundred megabytes
- * once, so what counts is how many thousands of calls need 2 MiB more than those before. Sanitizers, which tell leaks
- * themselves, keep what is freed. */
+/* With CLPIPE_LONG, 10,000 calls. PoCL's compiler, loaded for the first kernel that is not cached,
+ * takes a hundred megabytes once; so the test counts in how many thousands of calls the memory
+ * grows by more than 2 MiB. Sanitizers, which report leaks themselves, retain freed memory. */
 static void one_thread(void **unused)
 {
     (void)unused;
@@ -399,7 +399,7 @@ static void *call_many(void *argument)
     return NULL;
 }
 
-/* Handles are closed while threads call. */
+/* Handles are closed while other threads use them. */
 static void several_threads(void **unused)
 {
     (void)unused;

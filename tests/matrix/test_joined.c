@@ -1,4 +1,5 @@
-/* test_joined.c: columns side by side, weighted and rounded once; identities; parts are closed. */
+/* test_joined.c: columns of several parts joined, weighted and rounded once; identities; closing of
+ * parts. */
 #include "runner.h"
 
 #include "base/hash.h"
@@ -73,7 +74,7 @@ static void test_values(void **state)
                                  0.1f + (float)(10 * i)};
         assert_memory_equal(rows[i], wanted, sizeof wanted);
     }
-    /* A part of the rows, and more than before. */
+    /* Reads some of the rows, then more than before. */
     float some[2][3];
     assert_int_equal(matrix_read(&whole, 3, 1, some[0], &err), STATUS_OK);
     assert_memory_equal(some[0], rows[3], sizeof some[0]);
@@ -86,7 +87,8 @@ static void test_values(void **state)
     matrix_close(&whole);
 }
 
-/* Each part by its length, and all by that of the weights of those that have one. */
+/* Each part is divided by its length, and the whole by the length of the weights of parts that have
+ * one. */
 static void test_unit_parts(void **state)
 {
     (void)state;
@@ -127,7 +129,7 @@ static void *read_wide(void *matrix)
     return rows;
 }
 
-/* Rows of which a few are read at a time, by several threads if all parts can be. */
+/* Reads a few rows at a time, with several threads if all parts allow it. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -160,7 +162,8 @@ static void test_threads(void **state)
     matrix_close(&whole);
 }
 
-/* SHA-256 of the name with its NUL and the identities of the parts, which files of clusters hold. */
+/* The SHA-256 of the name with its NUL and the parts' identities; clpipe files with clusters
+ * contain it. */
 static void test_identity(void **state)
 {
     (void)state;

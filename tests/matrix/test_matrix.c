@@ -1,4 +1,4 @@
-/* test_matrix.c: columns, and the number of different rows. */
+/* test_matrix.c: columns, and the number of distinct rows. */
 #include "runner.h"
 
 #include "matrix/matrix.h"
@@ -9,7 +9,7 @@
 struct values {
     const float *value;
     uint32_t columns;
-    uint64_t most_rows; /* that were read at a time */
+    uint64_t most_rows; /* maximum number of rows per read */
 };
 
 static enum status read_values(void *context, uint64_t first, uint64_t count, float *rows,
@@ -60,7 +60,7 @@ static void test_column(void **state)
 static void test_distinct(void **state)
 {
     (void)state;
-    /* The third differs from the first only before the roots are taken. */
+    /* The third row differs from the first only before square roots are taken. */
     static const float value[] = {1, 4, 1, 9, 1, 4.0000005f, 1, 4, 0, 0};
     struct values values = {value, 2, 0};
     struct matrix_source matrix = matrix_of(&values, 5);

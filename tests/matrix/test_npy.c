@@ -1,5 +1,5 @@
-/* test_npy.c: the reader and writer of .npy: every type, every version, false and hostile headers,
- * and thousands of headers that were good before something changed in them. Files are in memory. */
+/* test_npy.c: the reader and writer of .npy: all types and versions, wrong and hostile headers, and
+ * thousands of valid headers with random changes. The files are in memory. */
 #include "runner.h"
 
 #include "matrix/npy.h"
@@ -34,14 +34,14 @@ static int close_memory(void **state)
     return 0;
 }
 
-/* The file is `size` bytes, and nothing else. */
+/* Makes a file of these `size` bytes. */
 static void put(const void *bytes, size_t size)
 {
     assert_int_equal(ftruncate(memory, 0), 0);
     assert_int_equal(pwrite(memory, bytes, size, 0), (ssize_t)size);
 }
 
-/* Magic, version, length, `text` and a newline, then `size` bytes of data. */
+/* Writes the magic, version, length, `text` and a newline, followed by `size` bytes of data. */
 static size_t put_array(int version, const char *text, const void *data, size_t size)
 {
     unsigned char file[4096] = "\223NUMPY";
@@ -92,7 +92,7 @@ static void test_types(void **state)
     } types[] = {
         {"<f4", {{0, 0, 0x80, 0x3f}, {1, 0, 0, 0x80}}, {1, -0x1p-149f}},
         {"=f4", {{0, 0, 0x80, 0x3f}, {0, 0, 0x80, 0xff}}, {1, -INFINITY}},
-        /* 0.1, and a double beyond float32. */
+        /* 0.1, and a double outside the range of float32. */
         {"<f8",
          {{0x9a, 0x99, 0x99, 0x99, 0x99, 0x99, 0xb9, 0x3f}, {0, 0, 0, 0, 0, 0, 0, 0x7e}},
          {0.1f, INFINITY}},
@@ -105,7 +105,7 @@ static void test_types(void **state)
         {"|u1", {{127}, {255}}, {127, 255}},
         {"<i2", {{0xff, 0x7f}, {0, 0x80}}, {32767, -32768}},
         {"<u2", {{0xff, 0x7f}, {0xff, 0xff}}, {32767, 65535}},
-        /* 2^24 + 1 lies between two floats: the even one. */
+        /* 2^24 + 1 is halfway between two floats and is rounded to even. */
         {"<i4", {{1, 0, 0, 1}, {0, 0, 0, 0x80}}, {0x1p24f, -0x1p31f}},
         {"<u4", {{3, 0, 0, 1}, {255, 255, 255, 255}}, {0x1p24f + 4, 0x1p32f}},
         {"<i8", {{1, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0x80}}, {0x1p24f, -0x1p63f}},
@@ -133,7 +133,8 @@ static void test_types(void **state)
     }
 }
 
-/* Big-endian values are those of the table above backwards; column by column, rows come out. */
+/* Big-endian values are those of the table with the bytes reversed; arrays in column order are
+ * returned by rows. */
 static void test_orders(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static void test_orders(void **state)
             fail_msg("%s: %.9g", types[i].descr, (double)value);
         matrix_close(&npy);
     }
-    /* 300 rows of 2: longer than one read of a column's part. */
+    /* 300 rows of 2 columns: longer than one read of part of a column. */
     enum { ROWS = 300 };
     uint16_t columns[2][ROWS];
     float rows[ROWS][2];
@@ -190,7 +191,7 @@ static void test_orders(void **state)
     }
 }
 
-/* Every float16 there is. */
+/* All float16 values. */
 static void test_halves(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void test_reading_parts(void **state)
     for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++)
         assert_int_equal(matrix_read(&npy, beyond[i][0], beyond[i][1], values, &err),
                          STATUS_FAILED);
-    /* Cut while open. */
+    /* The file is truncated while it is open. */
     assert_int_equal(ftruncate(memory, 150), 0);
     err = (struct error)ERROR_INIT;
     assert_int_equal(matrix_read(&npy, 0, 20, values, &err), STATUS_FAILED);
@@ -251,7 +252,7 @@ static void test_reading_parts(void **state)
     matrix_close(&npy);
 }
 
-/* Longer than the reader's buffer, whose size is no multiple of a row. */
+/* Rows longer than the reader's buffer, which is not a multiple of a row. */
 static void test_long_rows(void **state)
 {
     (void)state;
@@ -365,7 +366,7 @@ static void test_false_headers(void **state)
         put_array(1 + (int)i % 3, bad[i].text, data, sizeof data);
         expect_refusal(bad[i].words);
     }
-    /* A zero byte within, where a parser of strings would stop content. */
+    /* A NUL byte that a string parser would take for the end. */
     size_t at = put_array(1, "{'descr': '<f4', " REST, data, sizeof data);
     assert_int_equal(pwrite(memory, "", 1, (off_t)at - 1), 1);
     expect_refusal("damaged");
@@ -385,13 +386,13 @@ static void test_lengths(void **state)
             assert_int_equal(pwrite(memory, lengths[i], bytes, 8), (ssize_t)bytes);
             expect_refusal("damaged");
         }
-    /* Every way to be cut. */
+    /* The file is truncated at each length. */
     size_t whole = put_array(1, text, data, sizeof data) + sizeof data;
     while (whole-- > 0) {
         assert_int_equal(ftruncate(memory, (off_t)whole), 0);
         expect_refusal("");
     }
-    /* Versions that nobody has written yet. */
+    /* Versions that do not exist. */
     static const unsigned char versions[][2] = {{0, 0}, {4, 0}, {1, 1}, {255, 255}};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         put_array(1, text, data, sizeof data);
@@ -425,7 +426,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-/* Changes `size` bytes in place, which have room for as many again; returns the new size. */
+/* Changes `size` bytes in place, with space for twice as many; returns the new size. */
 static size_t mutate(unsigned char *bytes, size_t size, uint64_t *state)
 {
     static const char *const pieces[] = {
@@ -444,18 +445,18 @@ static size_t mutate(unsigned char *bytes, size_t size, uint64_t *state)
         case 1:
             bytes[at] = (unsigned char)next_random(state);
             break;
-        case 2: /* out */
+        case 2: /* delete */
             gone = 1 + next_random(state) % 8;
             gone = gone < size - at ? gone : size - at;
             memmove(bytes + at, bytes + at + gone, size - at - gone);
             size -= gone;
             break;
-        case 3: /* in */
+        case 3: /* insert */
             memmove(bytes + at + length, bytes + at, size - at);
             memcpy(bytes + at, piece, length);
             size += length;
             break;
-        case 4: /* over */
+        case 4: /* overwrite */
             length = length < size - at ? length : size - at;
             memcpy(bytes + at, piece, length);
             break;
@@ -467,7 +468,7 @@ static size_t mutate(unsigned char *bytes, size_t size, uint64_t *state)
     return size;
 }
 
-/* What opens can be read, to the last row and no further. */
+/* A file that opens can be read to the last row and not beyond. */
 static void use(const struct matrix_source *npy, size_t size, uint64_t round)
 {
     struct error err = ERROR_INIT;
@@ -517,7 +518,7 @@ static void test_changed_headers(void **state)
         }
         matrix_close(&npy);
     }
-    /* Changes that leave a file good are common enough to be worth reading. */
+    /* A sufficient share of the changed files is still valid. */
     assert_in_range(opened, FUZZ_ROUNDS / 50, FUZZ_ROUNDS / 2);
 }
 
@@ -544,7 +545,7 @@ static void test_writing(void **state)
         assert_non_null(strstr(header + 10, wanted));
         assert_int_equal(header[size - 1], '\n');
     }
-    /* And back. */
+    /* Reads the values back. */
     const float rows[6] = {1, 2, 3, 4, 5, 6};
     float back[6];
     put("", 0);
@@ -555,13 +556,13 @@ static void test_writing(void **state)
     assert_int_equal(matrix_read(&npy, 0, 3, back, &err), STATUS_OK);
     assert_memory_equal(back, rows, sizeof rows);
     matrix_close(&npy);
-    /* One axis. */
+    /* An array with one dimension. */
     put("", 0);
     assert_int_equal(lseek(memory, 0, SEEK_SET), 0);
     assert_int_equal(npy_write_header(memory, "<i4", 3, 0, "x", &err), STATUS_OK);
     assert_int_equal(write(memory, rows, 12), 12);
     expect_refusal("1 dimension;");
-    /* A full disk is told. */
+    /* A full disk is reported. */
     int full = open("/dev/full", O_WRONLY);
     if (full >= 0) {
         err = (struct error)ERROR_INIT;

@@ -1,4 +1,5 @@
-/* test_product.c: each sum is one chain without fused steps, whatever the processor has. */
+/* test_product.c: each sum is one chain without fused multiply-add, whatever the processor
+ * supports. */
 #include "runner.h"
 
 #include "matrix/product.h"
@@ -12,7 +13,7 @@ static double value(unsigned i)
     return 1.0 / (3 + i * 7919 % 1009) - 0.002 * (i % 3);
 }
 
-/* a(c, i) along rows and along columns. */
+/* a(c, i) is stored by rows and by columns. */
 static void test_chains(void **state)
 {
     (void)state;

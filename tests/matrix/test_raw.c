@@ -1,5 +1,5 @@
-/* test_raw.c: chunked datasets past HDF5 have the values that HDF5 reads; damaged ones are
- * refused. */
+/* test_raw.c: reading chunked datasets directly gives the values that HDF5 reads; damaged datasets
+ * are refused. */
 #include "runner.h"
 
 #include "matrix/h5_driver.h"
@@ -45,11 +45,11 @@ struct layout {
     hsize_t chunk[2];
     unsigned filters;
     hid_t type;
-    bool latest; /* another index of chunks */
+    bool latest; /* uses another chunk index */
     hsize_t user_block;
 };
 
-/* A dataset "m" without values; both stay open. */
+/* Creates a dataset "m" without values; file and dataset stay open. */
 static void create(hid_t *file, hid_t *dataset, const struct layout *layout)
 {
     const hsize_t size[2] = {ROWS, COLUMNS}, most[2] = {H5S_UNLIMITED, COLUMNS};
@@ -82,7 +82,7 @@ static void create(hid_t *file, hid_t *dataset, const struct layout *layout)
     H5Pclose(access);
 }
 
-/* Values in rows [first, last). */
+/* Writes values to rows [first, last). */
 static void fill_rows(hid_t dataset, hsize_t first, hsize_t last)
 {
     const hsize_t from[2] = {first, 0}, size[2] = {last - first, COLUMNS};
@@ -111,7 +111,7 @@ struct job {
     bool wrong;
 };
 
-/* All rows, `step` at a time, from somewhere on. */
+/* Reads all rows in groups of `step`, starting at a given position. */
 static void *read_all(void *context)
 {
     struct job *job = context;
@@ -174,7 +174,8 @@ static void test_types(void **state)
     }
 }
 
-/* Rows of a band, of a part of it, of several; more columns than there are. Some are not written. */
+/* Reads rows of one band, of part of a band and of several bands; chunks wider than the matrix; and
+ * chunks that were never written. */
 static void test_grids(void **state)
 {
     (void)state;
@@ -198,7 +199,8 @@ static void test_grids(void **state)
         }
 }
 
-/* What values.h does not know is read by HDF5: here integers of 12 bits in 16, wherever they lie. */
+/* HDF5 reads the types that values.h does not support: here 12-bit integers in 16 bits, at any bit
+ * offset. */
 static void test_padded_integers(void **state)
 {
     (void)state;
@@ -216,7 +218,7 @@ static void test_padded_integers(void **state)
     H5Tclose(type);
 }
 
-/* Any bytes, across rows and chunks, little-endian. */
+/* Reads arbitrary byte ranges across rows and chunks, in little-endian order. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -253,7 +255,7 @@ static void test_bytes(void **state)
 /* --- memory ------------------------------------------------------------------------------------ */
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-/* Bytes that are allocated; 0 where a sanitizer allocates. */
+/* The number of allocated bytes, or 0 with a sanitizer's allocator. */
 static size_t allocated(void)
 {
     const struct mallinfo2 info = mallinfo2();
@@ -266,7 +268,7 @@ static size_t allocated(void)
 }
 #endif
 
-/* Chunks of 1 MiB of which every second row is left to be read, of datasets that are open together. */
+/* Several datasets are open, with chunks of 1 MiB of which every second row remains unread. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -295,7 +297,7 @@ static void test_memory(void **state)
         fail_msg("%zu MiB for chunks of %d datasets", grown >> 20, DATASETS);
     for (unsigned i = 0; i < DATASETS; i++)
         matrix_close(&matrix[i]);
-    /* All of it is free for others again. */
+    /* All of the memory was released. */
     assert_true(allocated() < before + (8u << 20));
     free(row);
 }
@@ -304,7 +306,7 @@ static void test_memory(void **state)
 
 #define CHUNK_VALUES (8 * COLUMNS)
 
-/* The second chunk of a file whose others are whole is `size` bytes as they are. */
+/* Writes `size` raw bytes as the second chunk of a file whose other chunks are intact. */
 static void write_chunk(const struct layout *layout, const void *bytes, size_t size, uint32_t mask)
 {
     const hsize_t at[2] = {8, 0};
@@ -331,7 +333,7 @@ static void expect(const char *words)
         for (int i = 0; i < CHUNK_VALUES; i++)
             assert_true(rows[i] == (float)i);
     }
-    /* The others can be read. */
+    /* The other chunks can be read. */
     assert_int_equal(matrix_read(&matrix, 16, ROWS - 16, rows, &err), STATUS_OK);
     matrix_close(&matrix);
 }
@@ -351,12 +353,12 @@ static void test_damage(void **state)
     expect(NULL);
     write_chunk(&deflated, packed, size - 1, 0);
     expect("deflate stream is damaged");
-    packed[size - 1] ^= 1; /* of the Adler-32 */
+    packed[size - 1] ^= 1; /* in the Adler-32 checksum */
     write_chunk(&deflated, packed, size, 0);
     expect("deflate stream is damaged");
     write_chunk(&deflated, values, sizeof values / 2, 0);
     expect("deflate stream is damaged");
-    write_chunk(&deflated, values, sizeof values / 2, 1); /* its filter was left out */
+    write_chunk(&deflated, values, sizeof values / 2, 1); /* its filter was skipped */
     expect(NULL);
     write_chunk(&deflated, values, sizeof values / 2 - 4, 1);
     expect("its size is not that of its values");

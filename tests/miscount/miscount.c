@@ -2,9 +2,10 @@
  *
  *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local sparing:blur_slot"
  *
- * A wrong kernel is launched with one work-group too few; the compiler refuses an unbuilt one; a sparing
- * one (of a step, whose output is argument OUTPUT) writes no zeros: the bytes keep what they had.
- * Programs from a cache cannot be distinguished: give each test its own cache. */
+ * A wrong kernel is launched with one work-group too few. The compiler rejects an unbuilt kernel. A
+ * sparing kernel (of a step whose output is argument OUTPUT) writes no zeros: those bytes keep
+ * their previous values. Cached programs cannot be distinguished, so each test must have its own
+ * cache. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -21,7 +22,7 @@
     if (!next)                                                                                     \
     *(void **)&next = dlsym(RTLD_NEXT, #name)
 
-/* A single thread builds and launches. */
+/* Not locked: a single thread builds and launches. */
 static cl_kernel wrong[MOST];
 static cl_program unbuilt[MOST];
 static unsigned wrong_count, unbuilt_count, sparing_count;
@@ -45,7 +46,7 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program program, const char
     cl_kernel kernel = next(program, name, error);
     for (unsigned i = 0; i < wrong_count; i++)
         if (wrong[i] == kernel)
-            wrong[i] = NULL; /* the address of an earlier kernel */
+            wrong[i] = NULL; /* the address of an earlier kernel is reused */
     for (unsigned i = 0; i < sparing_count; i++)
         if (sparing[i].kernel == kernel)
             sparing[i].kernel = NULL;
@@ -66,7 +67,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, 
     return next(kernel, index, size, value);
 }
 
-/* The output as it is; NULL: it cannot be read. */
+/* Returns the current output, or NULL if it cannot be read. */
 static unsigned char *read_output(size_t *bytes, cl_command_queue queue, cl_mem output)
 {
     clGetMemObjectInfo(output, CL_MEM_SIZE, sizeof *bytes, bytes, NULL);
@@ -78,7 +79,7 @@ static unsigned char *read_output(size_t *bytes, cl_command_queue queue, cl_mem 
     return NULL;
 }
 
-/* Puts back the bytes that have become zero. */
+/* Restores the bytes that have become zero. */
 static cl_int spare_zeros(cl_command_queue queue, cl_mem output, unsigned char *before)
 {
     size_t bytes = 0;

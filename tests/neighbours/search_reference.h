@@ -1,5 +1,5 @@
-/* search_reference.h: matrices in memory, and the neighbours that the canonical distances of all pairs
- * have. */
+/* search_reference.h: matrices in memory, and the neighbours given by the canonical distances of
+ * all pairs. */
 #ifndef CLPIPE_TESTS_SEARCH_SEARCH_REFERENCE_H
 #define CLPIPE_TESTS_SEARCH_SEARCH_REFERENCE_H
 
@@ -42,7 +42,7 @@ static int compare(const void *a, const void *b)
                                     : (x->row > y->row) - (x->row < y->row);
 }
 
-/* The rows of `source` in the metric's space, padded. */
+/* Returns the rows of `source` in the metric's space, padded. */
 static float *transformed(const struct matrix_source *source, enum cluster_metric metric,
                           uint32_t *stride)
 {
@@ -57,7 +57,8 @@ static float *transformed(const struct matrix_source *source, enum cluster_metri
     return rows;
 }
 
-/* Compares the neighbours of one row with those of the definition. own: -1 for none. */
+/* Compares the neighbours of one row with the definition. own: the row's own number, or -1 for
+ * none. */
 static inline void check_row(const struct neighbours *got, uint64_t query, const float *x,
                              int64_t own, const float *rows, uint64_t count, uint32_t stride)
 {

@@ -1,4 +1,4 @@
-/* test_forces.c: the approximate forces against the sums over all pairs. */
+/* test_forces.c: approximate forces compared with sums over all pairs. */
 #include "base/random.h"
 #include "neighbours/forces.h"
 #include "runner.h"
@@ -24,7 +24,7 @@ static void exact(double *force, double *total, const float *xy)
     }
 }
 
-/* The error in all, relative to the forces in all. */
+/* The total error relative to the total force. */
 static double error_of(const float *xy, float theta, unsigned threads)
 {
     struct forces *forces;
@@ -63,12 +63,12 @@ static void test_forces(void **state)
         for (unsigned i = 0; i < 2 * POINTS; i++)
             xy[i] = extents[e] * (uniform(&random) + (float)(i / 2 % 3)) + 5;
         assert_true(error_of(xy, 0.5f, 2) < 0.02);
-        /* Nothing is approximated: rounding alone is left. */
+        /* Nothing is approximated, so only rounding errors remain. */
         assert_true(error_of(xy, 0, 1) < 1e-3);
     }
 }
 
-/* Points in one place, on a line, and one far away from the others. */
+/* Points at the same place, points on a line, and one point far from the others. */
 static void test_degenerate_places(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_layout.c: maps of drawn data: their neighbours, their bits, and graphs that are hardly any. */
+/* test_layout.c: maps of random data preserve neighbours and are reproducible to the bit;
+ * degenerate graphs work. */
 #include "base/random.h"
 #include "neighbours/layout.h"
 #include "runner.h"
@@ -17,7 +18,7 @@ static double gauss(uint32_t *random)
     return sum - 6;
 }
 
-/* Clusters, each a plane of its own with some noise. */
+/* Draws clusters, each of them on a plane of its own with some noise. */
 static float *draw(void)
 {
     uint32_t random = RANDOM_START + test_seed();
@@ -41,7 +42,7 @@ static float *draw(void)
     return rows;
 }
 
-/* The nearest rows, by trying all; ties to the lowest. */
+/* The nearest rows by brute force; ties go to the lowest row. */
 static int64_t *nearest(const float *rows, unsigned dimension, unsigned neighbours)
 {
     int64_t *out = malloc(ROWS * neighbours * sizeof *out);
@@ -65,7 +66,7 @@ static int64_t *nearest(const float *rows, unsigned dimension, unsigned neighbou
     return out;
 }
 
-/* The share of the 10 nearest rows that are among the 10 nearest on the map. */
+/* The proportion of each row's 10 nearest rows that are among its 10 nearest on the map. */
 static double kept(const int64_t *graph, const float *xy)
 {
     int64_t *map = nearest(xy, 2, 10);
@@ -123,7 +124,7 @@ static void test_neighbours_stay_neighbours(void **state)
     print_message("# kept by principal components %.3f, by the map %.3f\n", principal, map);
     assert_true(map > 0.5);
     assert_true(map > 2 * principal);
-    /* Without initial positions as well. */
+    /* Works without initial positions, too. */
     const struct layout_config config = {.threads = 2};
     assert_int_equal(layout_map(xy[1], &graph, NULL, &config, NULL), STATUS_OK);
     assert_true(kept(neighbour, xy[1]) > 0.5);
@@ -131,7 +132,7 @@ static void test_neighbours_stay_neighbours(void **state)
     free(rows);
 }
 
-/* Variances of 9, 4 and 1 along known axes, far from the origin. */
+/* Data with variances of 9, 4 and 1 along known axes, far from the origin. */
 static void test_principal_components(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void test_small_graphs(void **state)
     check_finite(xy, 2);
 }
 
-/* Equal rows: the neighbours of all are the first ones, and all begin at one place. */
+/* Equal rows: the first ones are the neighbours of all, and all start at the same place. */
 static void test_equal_rows(void **state)
 {
     (void)state;
@@ -212,7 +213,7 @@ static void test_equal_rows(void **state)
     free(xy);
 }
 
-/* Two rings without an edge between them, and a row that is alone. */
+/* Two rings that are not connected, and an isolated row. */
 static void test_components(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void test_components(void **state)
     const struct layout_graph graph = {.rows = N, .neighbours = 2, .neighbour = neighbour};
     assert_int_equal(layout_map(xy, &graph, initial, &config, NULL), STATUS_OK);
     check_finite(xy, N);
-    /* Neighbours of a ring are nearer than rows of the two rings are on average. */
+    /* Neighbours within a ring are closer than rows of different rings are on average. */
     double beside = 0, across = 0;
     for (int64_t i = 0; i < RING; i++) {
         const float *a = xy + 2 * i, *b = xy + 2 * neighbour[2 * i], *c = xy + 2 * (i + RING);
@@ -253,7 +254,8 @@ static void test_stops(void **state)
     assert_int_equal(layout_map(xy, &graph, NULL, &config, &err), STATUS_INTERRUPTED);
 }
 
-/* 0 and 1 are each other's neighbour, 0 is that of 2: the pair that is one twice weighs twice as much. */
+/* 0 and 1 are neighbours of each other, 0 is a neighbour of 2: the mutual pair has twice the
+ * weight. */
 static void test_mutual_neighbours_count_twice(void **state)
 {
     (void)state;

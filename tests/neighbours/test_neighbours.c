@@ -1,5 +1,5 @@
-/* test_neighbours.c: neighbours equal those that the canonical distances of all pairs have, whatever
- * the metric, the processor's instructions, the blocks and the ties. */
+/* test_neighbours.c: neighbours equal those given by the canonical distances of all pairs, for all
+ * metrics, instruction sets, block sizes and ties. */
 #include "search_reference.h"
 
 #include "neighbours/tile.h"
@@ -24,7 +24,7 @@ static void all_rows(void **unused)
                                                          .block_rows = t == 1 ? 96 : 0};
                 const struct neighbours_config config = {
                     .n = shapes[s].n, .threads = 2, .memory = 64u << 20, .choice = &choice};
-                if (tile_choose(tiles[t])) /* else this processor lacks the instructions */
+                if (tile_choose(tiles[t])) /* otherwise this processor lacks the instructions */
                     check_all(&source, &config);
             }
             free(matrix.values);
@@ -111,7 +111,7 @@ static void refusals(void **unused)
     free(matrix.values);
 }
 
-/* Rows that all threads read, and the first of two that are refused. */
+/* All threads read the rows; two rows are refused, and the first one is reported. */
 static void read_by_all(void **unused)
 {
     (void)unused;

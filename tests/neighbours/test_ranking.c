@@ -1,5 +1,5 @@
-/* test_ranking.c: the measures equal those of rankings that are sorted whole by the canonical distance,
- * whatever the metric, the processor's instructions, the blocks and the ties. */
+/* test_ranking.c: the measures equal those of complete rankings sorted by the canonical distance,
+ * for all metrics, instruction sets, block sizes and ties. */
 #include "neighbours/distances.h"
 #include "neighbours/ranking.h"
 #include "search_reference.h"
@@ -153,7 +153,8 @@ static void metrics(void **unused)
     free(matrix.values);
 }
 
-/* Without a row to find there is no query; every distance has the bits of the definition. */
+/* A row whose class has no other row is not a query; all distances have the bits of the
+ * definition. */
 static void edges(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* test_ocl_device.c: which of several devices is taken, by number, type and name. */
+/* test_ocl_device.c: which of several devices is selected by number, type or name. */
 #include "runner.h"
 
 #include "ocl/ocl.h"
@@ -20,7 +20,8 @@ static struct ocl_device all[COUNT] = {
     [ACCELERATOR] = {.name = "board", .type = CL_DEVICE_TYPE_ACCELERATOR, .compute_units = 1},
 };
 
-/* The device that is taken of those named by the bits of `present`; -1: an error. */
+/* Returns the device that is selected among those given by the bits of `present`, or -1 for an
+ * error. */
 static int taken(unsigned present, const char *selector)
 {
     struct ocl_device device[COUNT];

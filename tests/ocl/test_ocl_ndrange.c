@@ -1,4 +1,5 @@
-/* test_ocl_ndrange.c: which OpenCL C and how many work-items a range needs, and why it was refused. */
+/* test_ocl_ndrange.c: the OpenCL C version and the number of work-items that a range needs, and why
+ * a range was refused. */
 #include "runner.h"
 
 #include "ocl/ocl_ndrange.h"

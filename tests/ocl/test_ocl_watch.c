@@ -1,5 +1,5 @@
-/* test_ocl_watch.c: what is watched is told once, with its status, when it completes. The events
- * are user events, which no device has a part in. */
+/* test_ocl_watch.c: the completion of each watched event is reported once, with its status. The
+ * events are user events, which do not depend on a device. */
 
 #include "runner.h"
 
@@ -15,7 +15,7 @@
 static cl_context context;
 
 struct told {
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     int count;
     int number[EVENTS];
     cl_int status[EVENTS];
@@ -140,7 +140,7 @@ static void test_a_failed_command(void **state)
     end(&f);
 }
 
-/* The watch keeps the event: who added it may let go at once. */
+/* The watch retains the event, so the caller may release it at once. */
 static void test_released_by_its_owner(void **state)
 {
     (void)state;

@@ -1,18 +1,18 @@
 /* oclgrind.c: avoids false reports of uninitialised memory by Oclgrind 21.10. A library for
  * LD_PRELOAD.
  *
- * After a write from the host or a fill, Oclgrind treats the rest of the buffer, and the buffer
- * that a sub-buffer belongs to, as uninitialised. This library turns each into one write of the
- * whole buffer with its current contents, so data that was never written is no longer detected
- * there. A buffer at the address of an earlier one inherits its state: addresses are therefore
- * never reused. */
+ * After a fill or a write from the host, Oclgrind treats the rest of the buffer, and the parent of
+ * a sub-buffer, as uninitialised. This library replaces each of these by one write of the whole
+ * buffer with its current contents. Reads of data that was never written are therefore no longer
+ * detected in these buffers. A buffer at the address of an earlier one would inherit its state, so
+ * addresses are never reused. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes `bytes` at `offset`, repeating a pattern of `size` bytes. */
+/* Writes a repeated pattern of `size` bytes to `bytes` bytes at `offset`. */
 static cl_int write_whole(cl_command_queue queue, cl_mem buffer, size_t offset, size_t bytes,
                           const void *values, size_t size, cl_uint waits, const cl_event *wait,
                           cl_event *event)

@@ -1,4 +1,5 @@
-/* test_comm.c: what ranks exchange, in threads; and how they end when one of them fails. */
+/* test_comm.c: communication between ranks in threads, and how all ranks end if one of them
+ * fails. */
 #include "runner.h"
 
 #include "ranks/comm_threads.h"
@@ -16,7 +17,7 @@ static enum status run(enum status (*main)(void *context, struct comm *comm, str
     return comm_run_threads(failed, ranks, main, NULL, err);
 }
 
-/* Failed assertions are for the main thread: ranks return an error. */
+/* Only the main thread may use cmocka's assertions, so ranks return an error. */
 static enum status expect(bool right, const char *what, struct error *err)
 {
     return right ? STATUS_OK : error_set(err, STATUS_FAILED, "%s", what);
@@ -39,7 +40,7 @@ static enum status add_up(struct comm *comm, int64_t round, struct error *err)
     return expect(right, "sums are wrong", err);
 }
 
-/* Rank r has r values. */
+/* Rank r contributes r values. */
 static enum status gather_and_broadcast(struct comm *comm, uint32_t round, struct error *err)
 {
     uint32_t all[RANKS * RANKS] = {0}, count = 0, root = round % comm->size;
@@ -68,7 +69,7 @@ static enum status gather_and_broadcast(struct comm *comm, uint32_t round, struc
     return expect(right && told == root + round, "what was gathered or told is wrong", err);
 }
 
-/* In float64 this depends on the order. */
+/* The float64 sum depends on the order. */
 static void add_own(void *context, double *sums)
 {
     const struct comm *comm = context;
@@ -107,7 +108,7 @@ static enum status visit_all(struct comm *comm, uint32_t round, struct error *er
     uint32_t own = comm->rank + round, sum = 0;
     const struct visit visit = {comm->size, &sum, false};
     const enum status status = comm_visit(comm, &own, add_all, (void *)(uintptr_t)&visit, err);
-    own = UINT32_MAX; /* nobody looks at it any more */
+    own = UINT32_MAX; /* the value is no longer needed */
     return status == STATUS_OK
                ? expect(sum == comm->size * (comm->size - 1) / 2 + comm->size * round,
                         "what was visited is wrong", err)

@@ -1,4 +1,4 @@
-/* test_pages_palette.c: colours of centroids and of pixels. */
+/* test_pages_palette.c: palettes of centroids and of pixels. */
 #include "runner.h"
 
 #include "report/pages_palette.h"
@@ -46,14 +46,14 @@ static void centroids_of_rgb(void **state)
     (void)state;
     struct palette palette;
     struct result_feature feature = {.kind = "rgb", .bins = "2x2x2", .normalize = "l1"};
-    /* Red 0.64, blue 0.36, in the space of square roots. */
+    /* Red 0.64 and blue 0.36 in the space of square roots. */
     const float centroid[8] = {0, 0.6F, 0, 0, 0.8F};
     assert_true(palette_add_centroid(&cells, &feature, "hellinger", centroid, 8));
     palette_find(&palette, &cells);
     assert_int_equal(palette.count, 2);
     assert_colour(&palette, 0, 191, 64, 64, 0.64);
     assert_colour(&palette, 1, 64, 64, 191, 0.36);
-    /* Two cells of a grid count together. */
+    /* The two cells of the grid are added. */
     clear_cells(NULL);
     strcpy(feature.grid, "1x2");
     const float twice[16] = {[4] = 0.25F, [12] = 0.75F};

@@ -1,11 +1,11 @@
-/* test_pages_rules.c: what a report leaves out where comparing all pictures would take too long. */
+/* test_pages_rules.c: what a report omits if comparing all pictures would take too long. */
 #include "runner.h"
 
 #include "ocl/ocl.h"
 #include "report/pages_data.h"
 #include <stdlib.h>
 
-/* A device that is a CPU is no reason to compare more. */
+/* A CPU device is no reason to compare more rows. */
 static void rows_are_compared_up_to_a_number(void **state)
 {
     struct ocl_context *const *contexts = (struct ocl_context *const *)state;
