@@ -1,4 +1,4 @@
-/* test_clusters.c: clusterings added, replaced and carried over. */
+/* test_clusters.c: clusterings that are added, replaced and carried over. */
 #include "test_clusters_common.h"
 #include <hdf5.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ static void test_add_and_replace(void **state)
     identity_of(with, f->output);
     assert_string_not_equal(plain, with);
 
-    /* Not twice, unless it is asked for. */
+    /* A clustering is not written twice unless replacing was requested. */
     assert_int_equal(
         result_write_clusters(f->output, f->output, &first.clustering, 1, false, &error),
         STATUS_USAGE);
@@ -70,11 +70,12 @@ static void test_add_and_replace(void **state)
     identity_of(again, f->output);
     assert_string_equal(with, again);
     assert_there(f->output, &first);
-    /* Their space is used again. */
+    /* The space of the replaced clustering is reused. */
     assert_int_equal(stat(f->output, &st[1]), 0);
     assert_true(st[1].st_size < st[0].st_size + 20000);
 
-    /* A second one, of another feature and metric, beside it; then replaced by a third. */
+    /* A second clustering, of another feature with another metric, is added; then a third replaces
+     * it. */
     cluster(&second, f->output, "gray_16", "cosine");
     second.clustering.name = "other-1.0";
     assert_ok(result_write_clusters(f->output, f->output, &second.clustering, 1, false, &error));
@@ -104,19 +105,19 @@ static void test_file_of_its_own(void **state)
     cluster(&c, f->output, "rgb_8", "euclidean");
     snprintf(path, sizeof path, "%s/clusters.h5", f->directory);
     identity_of(before, f->output);
-    /* A copy of the input. */
+    /* Writes the clusters to a copy of the input. */
     assert_ok(result_write_clusters(path, f->output, &c.clustering, 1, false, &error));
     assert_there(path, &c);
     identity_of(after, path);
     assert_int_equal(result_write_clusters(path, f->output, &c.clustering, 1, false, &error),
                      STATUS_USAGE);
     assert_ok(result_write_clusters(path, f->output, &c.clustering, 1, true, &error));
-    /* Other data must not go where features are. */
+    /* Clusters of other data may not be written to a file with features. */
     assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, true, &error),
                      STATUS_USAGE);
     assert_non_null(strstr(error.sentence, "features"));
     unlink(path);
-    /* Clusters alone, then a second beside the first. */
+    /* A file with clusters only, and then a second clustering beside the first. */
     assert_ok(result_write_clusters(path, NULL, &c.clustering, 1, false, &error));
     assert_there(path, &c);
     identity_of(after, path);
@@ -135,7 +136,7 @@ static void test_file_of_its_own(void **state)
     assert_int_equal(result->feature_count, 0);
     assert_string_equal(result->parameters, "{}");
     result_close(&result);
-    /* An ingest does not take it for its output. */
+    /* An ingest refuses such a file as its output. */
     struct store *store;
     f->config.output = path;
     assert_int_equal(store_open(&store, &f->config, &error), STATUS_USAGE);
@@ -187,7 +188,7 @@ static void test_refusals(void **state)
     clustered_clear(&c);
 }
 
-/* Says that all rows are in cluster 1, as far away as their first value. */
+/* Puts all rows in cluster 1, with their first value as the distance. */
 static enum status label_all(int32_t *labels, float *distances, const float *rows, uint64_t count,
                              uint32_t dimension, const float *centroids, uint32_t k,
                              const char *metric, unsigned threads, struct stop *stop,
@@ -205,7 +206,7 @@ static enum status label_all(int32_t *labels, float *distances, const float *row
     return STATUS_OK;
 }
 
-/* That a clustering continues from `before`, whose first rows are gone. */
+/* Checks that the file continues the clustering `before`, whose first `gone_rows` rows are gone. */
 static void assert_continued(const char *path, const struct clustered *before, uint64_t gone_rows)
 {
     struct error error = ERROR_INIT;
@@ -268,7 +269,7 @@ static void test_update_keeps_and_continues(void **state)
     ingest(f, ITEMS, &summary);
     assert_true(summary.unchanged);
     assert_false(summary.clusters_dropped);
-    /* One more failure (90 is an image, 91 is none): the images stay as they are. */
+    /* One more failure does not change the images (90 is an image, 91 a failure). */
     struct store *store;
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = 0; id < ITEMS; id++)
@@ -282,7 +283,7 @@ static void test_update_keeps_and_continues(void **state)
     assert_there(f->output, &d);
     char kept[65], made[65];
     identity_of(kept, f->output);
-    /* The same file, as if the clusters had been made now. */
+    /* Makes the same file and clusters it only now. */
     unlink(f->output);
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = 0; id < ITEMS; id++)
@@ -294,13 +295,13 @@ static void test_update_keeps_and_continues(void **state)
     assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
     identity_of(made, f->output);
     assert_string_equal(kept, made);
-    /* More images: they are labelled. */
+    /* Additional images are labelled. */
     f->config.label = label_all;
     ingest(f, ITEMS + 10, &summary);
     assert_false(summary.clusters_dropped);
     assert_continued(f->output, &c, 0);
     assert_continued(f->output, &d, 0);
-    /* The first three images go. */
+    /* The first three images are removed. */
     struct made item;
     struct store_record prior;
     uint64_t gone = 0, sequence = 0, first = 0;
@@ -325,8 +326,8 @@ static void test_update_keeps_and_continues(void **state)
     clustered_clear(&d);
 }
 
-/* Runs over items in an order and in versions; returns whether the clusters are as they were: the
- * fit's, of all rows. */
+/* Runs over items in a given order and version; returns whether the clusters are still those of a
+ * fit of all rows. */
 static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t changed,
                            bool touched_only)
 {
@@ -378,12 +379,12 @@ static void test_what_clusters_depend_on(void **state)
         assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
         clustered_clear(&c);
         if (variant == 0) {
-            /* A file was touched: its row is another, its values are not. 8 is an image. */
+            /* A touched file changes its row, but not its values. Item 8 is an image. */
             assert_true(clusters_after(f, ids, 8, true));
         } else if (variant == 1) {
             assert_false(clusters_after(f, ids, 8, false));
         } else if (variant == 2) {
-            /* Two images change places (6 and 7); then two failures (3 and 5). */
+            /* Two images (6 and 7) are exchanged; then two failures (3 and 5). */
             ids[6] = 7;
             ids[7] = 6;
             assert_false(clusters_after(f, ids, ITEMS, false));

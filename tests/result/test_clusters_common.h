@@ -1,4 +1,4 @@
-/* test_clusters_common.h: files of made records with a clustering in which everything is right. */
+/* test_clusters_common.h: adds valid clusterings to files of generated records. */
 #ifndef TEST_CLUSTERS_COMMON_H
 #define TEST_CLUSTERS_COMMON_H
 
@@ -9,7 +9,7 @@
 #define ITEMS 90
 #define K     3
 
-/* A clustering of a feature of the file, by k arbitrary centroids: everything in it is right. */
+/* A valid clustering of a feature of the file with k arbitrary centroids. */
 struct clustered {
     struct result_clustering clustering;
     char feature[FEATURE_NAME_MAX], content[65];
@@ -67,7 +67,7 @@ static inline void cluster(struct clustered *c, const char *path, const char *fe
         c->distances[i] = (float)best;
         inertia += c->distances[i];
         c->sizes[c->labels[i]]++;
-        /* Insertion among the three nearest. */
+        /* Inserts the row into the three nearest. */
         int64_t row = (int64_t)i, *nearest = c->nearest + 3 * c->labels[i];
         for (int p = 0; p < 3; p++)
             if (nearest[p] < 0 || c->distances[row] < c->distances[nearest[p]]) {
@@ -116,6 +116,6 @@ static inline void ingest(struct fixture *f, uint64_t count, struct store_summar
     run_items(f, 0, count, 1, 0, summary, counts);
 }
 
-/* The clustering must be in the file as it was given. */
+/* Checks that the file contains the clustering as it was given. */
 
 #endif

@@ -1,4 +1,4 @@
-/* test_feature_matrix.c: names of one feature and of several joined, and the rows behind them. */
+/* test_feature_matrix.c: the names of single and joined features, and their rows. */
 #include "runner.h"
 
 #include "result/choose.h"
@@ -31,7 +31,7 @@ static void test_one_feature(void **state)
     assert_ok(result_feature_identity(result, feature, wanted, &error));
     assert_string_equal(hex, wanted);
     matrix_close(&rows);
-    /* There are three. */
+    /* The file has three features, so one must be chosen. */
     assert_int_equal(feature_matrix_open(&rows, &about, result, NULL, &error), STATUS_USAGE);
     assert_int_equal(error.remedy, REMEDY_CHOOSE_FEATURE);
     assert_non_null(strstr(error.sentence, "several features: gray_16, joint, rgb_8"));
@@ -54,7 +54,7 @@ static void test_joined_features(void **state)
     assert_ok(feature_matrix_open(&rows, &about, result, "rgb_8:0.50+gray_16:1", &error));
     assert_string_equal(about.name, "rgb_8:0.5+gray_16");
     assert_string_equal(about.kind, "joined");
-    assert_string_equal(about.normalize, ""); /* l1 and none */
+    assert_string_equal(about.normalize, ""); /* one part has l1, the other none */
     assert_int_equal(about.dimension, 24 + 16);
     assert_true(about.is_float);
     assert_ok(matrix_read(&rows, 5, 1, whole, &error));

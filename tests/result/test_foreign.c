@@ -1,4 +1,4 @@
-/* test_foreign.c: what others add to a file is found, kept and copied, and damages nothing. */
+/* test_foreign.c: objects that others add to a file are found, kept and copied, and do no harm. */
 #include "result/defined.h"
 #include "result/foreign.h"
 #include "test_store_common.h"
@@ -24,7 +24,7 @@ static void put_dataset(hid_t file, const char *name, hsize_t length, const char
     H5Dclose(dataset);
 }
 
-/* One of everything that a user may add. */
+/* Adds one of each kind of object that users may add. */
 static void add_foreign(const char *path)
 {
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -106,7 +106,7 @@ static void test_found_and_harmless(void **state)
     unsigned counts[3] = {0};
     char hex[65];
     run_items(f, 0, ITEMS, 1, 0, &summary, counts);
-    /* A file of clpipe's alone has none. */
+    /* A file that only clpipe has written contains none. */
     hid_t file = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
     unsigned seen[EXPECTED] = {0};
     assert_ok(find_foreign(file, seen, &error));
@@ -115,12 +115,12 @@ static void test_found_and_harmless(void **state)
     H5Fclose(file);
     add_foreign(f->output);
     assert_all_there(f->output);
-    identity_of(hex, f->output); /* opens it and finds nothing broken */
+    identity_of(hex, f->output); /* opens the file and finds nothing broken */
     assert_ok(result_open(&result, f->output, &error));
     assert_int_equal(result->feature_count, 3);
     assert_int_equal(result->clusters_count, 0);
     result_close(&result);
-    /* Nothing changes, so nothing is written. */
+    /* Nothing has changed, so nothing is written. */
     run_items(f, 0, ITEMS, 1, 0, &summary, counts);
     assert_true(summary.unchanged);
 }
@@ -143,22 +143,22 @@ static void test_copied(void **state)
     hid_t from = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t to = H5Fopen(other, H5F_ACC_RDWR, H5P_DEFAULT);
     assert_ok(foreign_copy(&copied, from, to, "/", &error));
-    /* There are no /clusters to put something in. */
+    /* There is no group /clusters to copy to. */
     assert_int_equal(copied.objects, 6);
     assert_int_equal(copied.attributes, 3);
     assert_int_equal(copied.lost, 2);
-    /* Below a group that is there. */
+    /* Copies into an existing group. */
     H5Gclose(H5Gcreate2(to, "clusters", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     assert_ok(foreign_copy(&copied, from, to, "/clusters", &error));
     assert_int_equal(copied.objects, 2);
     assert_int_equal(copied.lost, 0);
-    /* What is there already is not replaced. */
+    /* Existing objects are not replaced. */
     assert_ok(foreign_copy(&copied, from, to, "/", &error));
     assert_int_equal(copied.objects + copied.attributes, 0);
     H5Fclose(to);
     H5Fclose(from);
     assert_all_there(other);
-    /* A dataset has its scale again, which is the copy. */
+    /* The dataset has a scale again: the copied one. */
     to = H5Fopen(other, H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t dataset = H5Dopen2(to, "notes/deep/values", H5P_DEFAULT);
     hid_t scale = H5Dopen2(to, "my_axis", H5P_DEFAULT);

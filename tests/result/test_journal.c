@@ -1,4 +1,5 @@
-/* test_journal.c: records in any order in, blocks in order out; resumed, stopped, with gaps, by two at once. */
+/* test_journal.c: records are added in any order and blocks are written in order; logs are resumed,
+ * stopped, have gaps, or are written by two processes at once. */
 #include "result/journal.h"
 #include "runner.h"
 #include <stdio.h>
@@ -34,7 +35,7 @@ static int place_close(void **state)
     return failed;
 }
 
-/* A feature of 5 bytes, filled up to 8, and one of 12. */
+/* One feature of 5 bytes, padded to 8, and one of 12 bytes. */
 static const uint32_t widths[] = {5, 12};
 static const uint8_t values[20] = {1, 2, 3,  4,  5,  0,  0,  0,  6,  7,
                                    8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
@@ -132,7 +133,8 @@ static void test_order(void **state)
     journal_close(&journal);
 }
 
-/* Rows over the bounds of blocks and logs, by column: any part gives what all of them do. */
+/* Reads columns across the limits of blocks and logs: any range gives the same rows as reading
+ * all. */
 static void test_columns(void **state)
 {
     enum { ROWS = 40 };
@@ -196,7 +198,7 @@ static void test_stopped_and_resumed(void **state)
     assert_int_equal(kept, 2);
     journal_close(&journal);
 
-    /* Two at once, as where the lock keeps nobody away; the signature stays the first one's. */
+    /* Two journals at once, as without working locks; the first one's signature is kept. */
     struct journal *both[2] = {begin(place, "{ }", false), begin(place, "{ }", false)};
     for (int i = 0; i < 2; i++) {
         const struct records *records = journal_records(both[i]);
@@ -211,7 +213,7 @@ static void test_stopped_and_resumed(void **state)
         journal_close(&both[i]);
     journal = begin(place, "{}", false);
     assert_int_equal(journal_records(journal)->rows[RECORDS_IMAGES], 102);
-    /* They have the same number, so the name decides. */
+    /* Both have the same number, so their names determine the order. */
     const struct log_row *found;
     struct records_cursor cursor = {.records = journal_records(journal), .window = 1};
     assert_int_equal(records_at(&cursor, RECORDS_IMAGES, 2, &found, NULL), STATUS_OK);
@@ -222,7 +224,7 @@ static void test_stopped_and_resumed(void **state)
                    (row < 52) == b_first ? "b" : "c");
     journal_close(&journal);
 
-    /* Begun anew, nothing of it is left. */
+    /* A new start leaves nothing of the old logs. */
     journal = begin(place, "{\"a\":1}", true);
     assert_int_equal(journal_records(journal)->rows[RECORDS_IMAGES], 0);
     assert_int_equal(journal_records(journal)->logs, 1);
@@ -230,7 +232,8 @@ static void test_stopped_and_resumed(void **state)
     journal_close(&journal);
 }
 
-/* Another process has replaced the lock file: nothing more is removed, and the next sync fails. */
+/* If another process has replaced the lock file, nothing more is removed and the next sync
+ * fails. */
 static void test_taken_over(void **state)
 {
     struct place *place = *state;

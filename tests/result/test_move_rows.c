@@ -1,5 +1,5 @@
-/* test_move_rows.c: rows of two inputs in lists of runs come to their places, with their digests, and the
- * file is the same whatever the threads. */
+/* test_move_rows.c: rows of two inputs, given as lists of runs, are copied to their places with the
+ * right digests; and the file does not depend on the number of threads. */
 #include "runner.h"
 
 #include "base/hash.h"
@@ -43,7 +43,7 @@ static uint8_t byte_of(uint32_t input, unsigned column, uint64_t row, uint64_t i
     return (uint8_t)(1 + (row * 131 + i * 7 + column * 31 + input * 77) % 200);
 }
 
-/* Of texts and blobs: a blob of 5 MB among small ones, and empty ones. */
+/* Lengths of texts and blobs: one blob of 5 MB among small ones, and some empty ones. */
 static uint64_t length_of(uint32_t input, unsigned column, uint64_t row)
 {
     return column == TEXT              ? (row * 7 + input) % 41
@@ -54,7 +54,7 @@ static uint64_t length_of(uint32_t input, unsigned column, uint64_t row)
 
 struct input {
     uint32_t number;
-    uint64_t broken; /* a row that cannot be read, or UINT64_MAX */
+    uint64_t broken; /* a row that cannot be read; UINT64_MAX for none */
 };
 
 static enum status read_rows(void *context, const struct move_column *column, uint64_t first,
@@ -90,7 +90,7 @@ static enum status read_lengths(void *context, const struct move_column *column,
 
 /* --- files ------------------------------------------------------------------------------------- */
 
-/* Long runs, runs of a row that alternate between the inputs, rows that none has. */
+/* Long runs, single rows that alternate between the inputs, and rows that neither input has. */
 static struct row_list *make_list(void)
 {
     struct row_list *list;
@@ -301,7 +301,7 @@ static void test_values_and_threads(void **state)
     row_list_close(&list);
 }
 
-/* A row that is not asked for may be broken; one that is ends all threads. */
+/* A broken row does no harm unless it is requested; then all threads end. */
 static void test_broken_rows(void **state)
 {
     struct row_list *list = make_list(), *gap;
@@ -325,7 +325,7 @@ static void test_broken_rows(void **state)
     row_list_close(&gap);
 }
 
-/* The disk fills up at some point: every thread ends, and the first failure is reported. */
+/* The disk fills up at different points: all threads end, and the first failure is reported. */
 static void test_full_disk(void **state)
 {
     struct row_list *list = make_list();
@@ -348,7 +348,7 @@ static void test_full_disk(void **state)
     row_list_close(&list);
 }
 
-/* Notes what is read. */
+/* Records which rows are read. */
 static enum status note_read(void *context, const struct move_column *column, uint64_t first,
                              uint64_t count, void *rows, struct error *err)
 {
@@ -361,7 +361,8 @@ static enum status note_read(void *context, const struct move_column *column, ui
     return STATUS_OK;
 }
 
-/* Runs of input 0 (first row, count), with `between` runs of input 1 after each, as they are read. */
+/* Runs of input 0 (first row, count), each followed by `between` runs of input 1, and the expected
+ * reads. */
 static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned between,
                         size_t row_bytes, const char *expected)
 {
@@ -390,22 +391,23 @@ static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned betw
     row_list_close(&list);
 }
 
-/* Rows that lie near each other are read at once, whatever is between them in the list. */
+/* Rows of an input that are close together are read at once, whatever is between them in the
+ * list. */
 static void test_spans(void **state)
 {
     (void)state;
     check_reads((const uint64_t[][2]){{50, 1}, {51, 2}, {55, 1}}, 3, 1, 1, "50+6 ");
-    /* Up to four times what is wanted. */
+    /* A read has at most four times the requested bytes. */
     check_reads((const uint64_t[][2]){{0, 1}, {7, 1}}, 2, 1, 1, "0+8 ");
     check_reads((const uint64_t[][2]){{0, 1}, {8, 1}}, 2, 1, 1, "0+1 8+1 ");
     check_reads((const uint64_t[][2]){{0, 1}, {7, 1}, {11, 1}, {16, 1}}, 4, 1, 1, "0+12 16+1 ");
-    /* None of them before the one before it. */
+    /* A read never continues with a row before the previous one. */
     check_reads((const uint64_t[][2]){{5, 2}, {7, 1}, {4, 1}, {8, 1}}, 4, 1, 1, "5+3 4+5 ");
     check_reads((const uint64_t[][2]){{5, 2}, {6, 1}}, 2, 1, 1, "5+2 6+1 ");
-    /* Up to 15 runs of others between them. */
+    /* At most 15 runs of other inputs may be between them. */
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 15, 1, "0+2 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 16, 1, "0+1 1+1 ");
-    /* Up to 256 KiB, from a run of less than 16 KiB on. */
+    /* A read has at most 256 KiB, and runs of 16 KiB or more are read separately. */
     check_reads((const uint64_t[][2]){{0, 1}, {1, 31}}, 2, 1, 8192, "0+32 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 32}}, 2, 1, 8192, "0+1 1+32 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 1, 16383, "0+2 ");

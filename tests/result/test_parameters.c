@@ -1,5 +1,5 @@
-/* test_parameters.c: JSON that others may have written: what is refused, and how two texts differ.
- */
+/* test_parameters.c: JSON that others may have written: what is refused, and how differences
+ * between two texts are described. */
 #include "result/parameters.h"
 #include "result/signature.h"
 #include "runner.h"
@@ -35,11 +35,12 @@ static void test_differences(void **state)
                       "a: the file has x; the command asks for none. "
                       "b: the file has true; the command asks for false. "
                       "c: the file has none; the command asks for []");
-    /* Integers that are one number as double. */
+    /* Different integers that are equal as double. */
     assert_difference("{\"seed\":9007199254740993}", "{\"seed\":9007199254740992}",
                       "seed: the file has 9007199254740993; the command asks for "
                       "9007199254740992");
-    /* What lists have in common is left out; a feature is its name, unless that does not tell. */
+    /* Common elements of lists are omitted; a feature is shown by its name unless the names are
+     * equal. */
     assert_difference("{\"features\":[\"gray=gray:bins=8\",\"x=rgb\",\"last=gray\"]}",
                       "{\"features\":[\"gray=gray:bins=8\",\"hsv_8x4x4=hsv\",\"last=gray\"]}",
                       "features: the file has x; the command asks for hsv_8x4x4");
@@ -47,7 +48,7 @@ static void test_differences(void **state)
                       "features: the file has x=rgb, y; the command asks for x=gray");
     assert_difference("{\"sources\":[\"a\"]}", "{\"sources\":[\"a\",\"b\"]}",
                       "sources: the file has none; the command asks for b");
-    /* Objects are looked into. */
+    /* Differences within objects are found. */
     assert_difference("{\"parameters\":{\"alpha\":\"white\"},\"scale\":1}",
                       "{\"parameters\":{\"alpha\":\"drop\"},\"scale\":2}",
                       "alpha: the file has white; the command asks for drop");
@@ -79,7 +80,7 @@ static void test_refused(void **state)
     }
 }
 
-/* Deeply nested, or long: refused, within little memory and stack. */
+/* Text that is deeply nested or too long is refused with little memory and stack. */
 static void test_bounded(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void test_signature(void **state)
                                     .source_count = 2,
                                     .features = &features,
                                     .decode_scale = 2,
-                                    /* To the letter, white space included. */
+                                    /* The text is kept exactly, including white space. */
                                     .parameters = "{\"alpha\" : \"white\"}"};
     char *signature = signature_of_content(&content, NULL);
     assert_non_null(signature);

@@ -1,10 +1,12 @@
-/* test_pieces.c: pieces past HDF5 and through it, against digests of the same bytes in memory. */
+/* test_pieces.c: digests of pieces that are read directly and through HDF5, compared with digests
+ * of the same bytes in memory. */
 #include "matrix/raw_write.h"
 #include "result/pieces.h"
 #include "test_store_common.h"
 #include <hdf5.h>
 
-/* 37 pieces of 128 rows and a part: several groups, the last of them neither full nor alone. */
+/* 37 complete pieces of 128 rows and an incomplete one: several groups, of which the last has
+ * several pieces but is not full. */
 #define ROWS    4750
 #define COLUMNS 1025
 #define PIECE   128
@@ -18,7 +20,7 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
     H5Dclose(dataset);
 }
 
-/* In chunks of 63 rows, as --compress has them. */
+/* Writes chunks of 63 rows, as --compress does. */
 static void write_deflated(hid_t file, const float *data)
 {
     const hsize_t size[2] = {ROWS, COLUMNS};
@@ -86,7 +88,7 @@ static void test_all_ways_agree(void **state)
     free(data);
 }
 
-/* Texts with their padding, contiguous and deflated; a row of more than a piece. */
+/* Texts with padding, contiguous and compressed; and rows that are larger than a piece. */
 static void test_texts(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* test_result.c: files that are not what they should be, by accident or by intent. */
+/* test_result.c: files that are damaged or made up. */
 #include "base/process.h"
 #include "test_store_common.h"
 #include <errno.h>
@@ -24,8 +24,8 @@ static struct file good_file(struct fixture *f)
     return file;
 }
 
-/* Everything that can be read, is read. Returns how far it came: 0, an error when it was opened; 1,
- * an error later; 2, none. */
+/* Reads everything in the file. Returns 0 if opening it failed, 1 if an error occurred later, 2
+ * without an error. */
 static int read_all(const char *path, struct error *error)
 {
     struct result *result = (struct result *)error;
@@ -109,7 +109,7 @@ static void test_truncated(void **state)
 
 /* --- wrong structure ------------------------------------------------------------------------- */
 
-/* Replaces a dataset by one of other properties. */
+/* Replaces a dataset by one with other properties. */
 static void replace(hid_t file, const char *name, hid_t type, int rank, const hsize_t *size,
                     hid_t list)
 {
@@ -241,7 +241,7 @@ static void no_features(hid_t file)
     H5Ldelete(file, "features", H5P_DEFAULT);
 }
 
-/* Replaces a feature, with its attributes. */
+/* Replaces a feature and its attributes. */
 static void replace_feature(hid_t file, hid_t type, int rank, const hsize_t *size, hid_t list)
 {
     hid_t old = H5Dopen2(file, "features/rgb_8", H5P_DEFAULT);
@@ -409,7 +409,7 @@ static void test_wrong_structure(void **state)
     free(good.bytes);
 }
 
-/* Compressed by another program: still readable. */
+/* A feature that another program has compressed is readable. */
 static void test_repacked_feature(void **state)
 {
     struct fixture *f = *state;
@@ -444,9 +444,10 @@ static void test_repacked_feature(void **state)
 
 /* --- wrong bytes ----------------------------------------------------------------------------- */
 
-#define ENDED 3 /* by a crash, with a line that names the file */
+#define ENDED 3 /* the process crashed and printed a line that names the file */
 
-/* How far a process of its own comes with a file, whatever HDF5 does there. */
+/* Reads a file in a child process, because HDF5 may crash, and returns the result of read_all() or
+ * ENDED. */
 static int read_in_child(const char *path, const char *messages)
 {
     static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
@@ -460,7 +461,8 @@ static int read_in_child(const char *path, const char *messages)
         process_repair();
         alarm(20);
         for (size_t i = 0; SANITIZED && i < sizeof crashes / sizeof *crashes; i++)
-            signal(crashes[i], SIG_DFL); /* not to the test's handlers; reports of a checker exit */
+            signal(crashes[i],
+                   SIG_DFL); /* not the test's handlers; after a report, a sanitizer exits */
         _exit(read_all(path, &error));
     }
     int status;
@@ -469,7 +471,7 @@ static int read_in_child(const char *path, const char *messages)
     while ((ended = wait4(child, &status, 0, &usage)) < 0 && errno == EINTR)
         ;
     assert_int_equal(ended, child);
-    if (SANITIZED && WIFSIGNALED(status)) /* the program names no crashes then */
+    if (SANITIZED && WIFSIGNALED(status)) /* then the program does not report crashes */
         return ENDED;
     assert_true(WIFEXITED(status));
     assert_true(SANITIZED || usage.ru_maxrss < 400 << 10);
@@ -477,7 +479,7 @@ static int read_in_child(const char *path, const char *messages)
     if (code >= ENDED) {
         size_t size;
         char *line = read_file(messages, &size), verify[400];
-        /* A checker reports what HDF5 asks of the C library. */
+        /* A sanitizer reports errors in calls from HDF5 to the C library. */
         const char *caller = SANITIZED ? strstr(line, "    #1 ") : NULL;
         snprintf(verify, sizeof verify, "clpipe verify %s tells", path);
         if (caller && memmem(caller, strcspn(caller, "\n"), "/libhdf5", 8))

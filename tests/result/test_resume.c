@@ -1,5 +1,4 @@
-/* test_resume.c: what is left of a run that ended early, and what the next one makes of it.
- */
+/* test_resume.c: what a run that ended early leaves, and how the next run uses it. */
 #include "base/stop.h"
 #include "result/h5.h"
 #include "test_store_common.h"
@@ -18,7 +17,7 @@ static void nap(long microseconds)
     nanosleep(&time, NULL);
 }
 
-/* The file that an undisturbed run makes of items 0 to count. */
+/* Returns the file that an uninterrupted run makes of items 0 to count. */
 static char *reference(struct fixture *f, uint64_t count, size_t *size)
 {
     struct store_summary summary;
@@ -42,14 +41,14 @@ static void assert_same_file(const char *path, const char *bytes, size_t size)
 
 #define KILLED_ITEMS 3000
 
-/* What a killed process lets its parent know. */
+/* Memory that a killed process shares with its parent. */
 struct shared {
-    volatile uint64_t sealed; /* records that survive whatever happens */
+    volatile uint64_t sealed; /* records that survive in any case */
     volatile uint64_t found;  /* earlier records that this process found */
-    volatile bool finishing;  /* all are in the log */
+    volatile bool finishing;  /* all records are in the log */
 };
 
-/* A run that may be killed anywhere. No cmocka in here: it is another process. */
+/* A run that may be killed anywhere. It must not use cmocka, because it is another process. */
 static int run_in_child(struct fixture *f, struct shared *shared)
 {
     struct error error = ERROR_INIT;
@@ -86,7 +85,7 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     return 0;
 }
 
-/* At any time, or while the log becomes the file. */
+/* Kills runs at any time, or while they write the file from the log. */
 static void kill_often(struct fixture *f, bool when_finishing)
 {
     size_t size;
@@ -108,7 +107,7 @@ static void kill_often(struct fixture *f, bool when_finishing)
         shared->finishing = false;
         if (when_finishing && kills < 25)
             nap((long)(mix(seed + (uint64_t)kills) % 12000));
-        /* At first soon, then later, at last not at all. */
+        /* The first kills come early, later ones later; the last runs are not killed. */
         else if (kills < 25)
             nap(500 + (long)(mix(seed + (uint64_t)kills) % (uint64_t)(2000 + 2000 * kills)));
         if (kills < 25 && kill(child, SIGKILL) == 0)
@@ -141,7 +140,7 @@ static void test_kills_while_the_file_is_written(void **state)
 
 /* --- torn tails ------------------------------------------------------------------------------ */
 
-/* Opens the store on a given log; `whole` of its `count` records must be offered. */
+/* Opens the store with a given log, of whose `count` records the first `whole` must be found. */
 static void expect_prior(struct fixture *f, const char *log, size_t size, uint64_t whole,
                          uint64_t count)
 {
@@ -160,7 +159,7 @@ static void test_torn_tails(void **state)
     struct fixture *f = *state;
     struct error error = ERROR_INIT;
     struct store *store;
-    const uint64_t count = 4; /* the last is a failure, which is short */
+    const uint64_t count = 4; /* the last record is a failure, which is short */
     size_t all, size, before;
     const size_t step = test_brief() ? 17 : 1;
     char *bytes = reference(f, count, &all);
@@ -175,7 +174,7 @@ static void test_torn_tails(void **state)
     assert_true(size > before + 60);
     while (log[size - 1] == 0)
         size--;
-    /* Cut anywhere in the last block, and with any byte of it changed. */
+    /* The last block is truncated at each length, and each of its bytes is changed. */
     for (size_t cut = before; cut < size; cut += step)
         expect_prior(f, log, cut, count - 1, count);
     for (size_t at = before; at < size; at += step) {
@@ -184,7 +183,7 @@ static void test_torn_tails(void **state)
         log[at] ^= 0x10;
     }
     expect_prior(f, log, size, count, count);
-    /* What a file system may leave behind the end. */
+    /* A file system may leave other data after the end. */
     char *longer = calloc(1, size + 5000);
     memcpy(longer, log, size);
     expect_prior(f, longer, size + 5000, count, count);
@@ -192,13 +191,13 @@ static void test_torn_tails(void **state)
         longer[i] = (char)mix(i);
     expect_prior(f, longer, size + 5000, count, count);
     free(longer);
-    /* Cut anywhere from the start: in the header there is no log yet. */
+    /* The log is truncated anywhere; within the header it is not a log. */
     for (size_t cut = 0; cut < before; cut += 7 * step) {
         put_log(f, log, cut);
         assert_ok(store_open(&store, &f->config, &error));
         store_close(&store);
     }
-    /* A block in the middle costs its rows. */
+    /* A damaged block in the middle loses only its own rows. */
     for (unsigned i = 0; i < 100 / step; i++) {
         const size_t at = 4096 + mix(i) % (before - 4096);
         log[at] ^= 0x08;
@@ -208,7 +207,7 @@ static void test_torn_tails(void **state)
         unsigned found = 0;
         for (uint64_t id = 0; id < count; id++)
             found += put_item(store, id, 0, id, 0) == 2;
-        /* Where it is behind the block's columns nothing is lost. */
+        /* Nothing is lost if the damage is after the block's columns. */
         assert_true(found == 1 || found == count);
         store_close(&store);
     }
@@ -224,7 +223,7 @@ static void test_torn_tails(void **state)
 
 /* --- stops ----------------------------------------------------------------------------------- */
 
-/* Writing the file, and reading the log before it, end when they are asked to; the log stays. */
+/* Writing the file, and reading the log before that, can be interrupted; the log is kept. */
 static void test_stop(void **state)
 {
     struct fixture *f = *state;
@@ -247,7 +246,7 @@ static void test_stop(void **state)
     unsigned counts[3] = {0};
     run_items(f, 0, count, 1, 0, &summary, counts);
     assert_int_equal(counts[2], count);
-    /* An update that is stopped leaves the file as it is. */
+    /* An interrupted update does not change the file. */
     char before[65], after[65];
     identity_of(before, f->output);
     assert_ok(store_open(&store, &f->config, &error));
@@ -265,7 +264,7 @@ static void test_stop(void **state)
     assert_int_equal(counts[2], 1);
 }
 
-/* What waits for a record that does not come is sealed when the run ends early. */
+/* When a run ends early, records that wait for a missing one are written to the log. */
 static void test_stop_with_gaps(void **state)
 {
     struct fixture *f = *state;
@@ -294,8 +293,8 @@ static void test_stop_with_gaps(void **state)
 
 /* --- full disks ------------------------------------------------------------------------------ */
 
-/* A run where there is no room: 0 if it succeeds, 1 for a proper failure, else something is wrong.
- * In a process of its own. */
+/* A run with too little disk space, in a process of its own. Returns 0 if it succeeds, 1 for a
+ * proper failure, and other values for errors. */
 static int run_without_room(struct fixture *f, uint64_t count)
 {
     struct error error = ERROR_INIT;
@@ -370,7 +369,7 @@ static void test_file_size_limit_of_chunks(void **state)
     test_file_size_limit(state);
 }
 
-/* The same on small file systems, one after the other, each in a name space of its own. */
+/* The same test on small file systems, each in a mount namespace of its own. */
 static int run_on_small_disk(struct fixture *f, unsigned kilobytes, uint64_t count)
 {
     char options[64];
@@ -381,7 +380,7 @@ static int run_on_small_disk(struct fixture *f, unsigned kilobytes, uint64_t cou
     int code = run_without_room(f, count);
     if (code != 1)
         return code;
-    /* Sealed work is kept: with more room the rest is soon done. */
+    /* Records in the log are kept: with more space, the rest is done quickly. */
     if (count_entries(f->directory) > (access(f->work, F_OK) == 0))
         return 15;
     snprintf(options, sizeof options, "size=%uk", 64 * 1024);
@@ -411,7 +410,7 @@ static void test_full_disk(void **state)
     assert_true(failed > 5);
 }
 
-/* As in the program: HDF5 1.10 crashes at the exit over a file that was given up. */
+/* As the program does: HDF5 1.10 crashes at exit if a file was abandoned. */
 static int setup(void **state)
 {
     (void)state;

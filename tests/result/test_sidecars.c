@@ -1,4 +1,4 @@
-/* test_sidecars.c: rows find what lies beside them, also those that the walk could not look at. */
+/* test_sidecars.c: rows find their sidecar files, including rows that the walk could not read. */
 #include "result/sidecars.h"
 
 #include "result/schema.h"
@@ -11,7 +11,8 @@
 
 #define RECORDS 40000
 
-/* Every third record was an image that failed; behind each tenth row, rows without a record. */
+/* Every third record was an image that failed; after every tenth row there are rows without a
+ * record. */
 static void test_rows_without_records(void **state)
 {
     char directory[] = "/tmp/clpipe-sidecars-XXXXXX", name[64], path[32];

@@ -1,11 +1,11 @@
-/* test_store.c: from records in any order to a finished file. */
+/* test_store.c: records in any order become a finished file. */
 #include "test_store_common.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
 /* --- content --------------------------------------------------------------------------------- */
 
-/* Every row of the file must be the record of its number. */
+/* Each row of the file must be the record with its number. */
 static void check_rows(struct fixture *f, uint64_t count)
 {
     struct error error = ERROR_INIT;
@@ -109,7 +109,7 @@ static void test_any_order(void **state)
     static struct workers w;
     pthread_t thread[THREADS];
     char first[65], second[65];
-    /* Disorder over a window of 200, as decoding gives. */
+    /* The order is mixed within a window of 200, as by decoding. */
     memset(&w, 0, sizeof w);
     for (unsigned i = 0; i < ITEMS; i++)
         w.order[i] = i;
@@ -139,7 +139,7 @@ static void test_any_order(void **state)
     check_rows(f, ITEMS);
     identity_of(first, f->output);
 
-    /* In order, by one thread: the same bytes. */
+    /* One thread, in order, writes the same bytes. */
     f->config.threads = 0;
     size_t size[2];
     char *bytes[2];
@@ -167,7 +167,7 @@ static void test_nothing(void **state)
     run_items(f, 0, 0, 1, 0, &summary, counts);
     check_rows(f, 0);
     identity_of(hex, f->output);
-    /* Only failures, only images. */
+    /* Only failures, or only images. */
     unlink(f->output);
     run_items(f, 3, 4, 1, 0, &summary, counts);
     assert_int_equal(summary.images, 0);
@@ -179,7 +179,7 @@ static void test_nothing(void **state)
     identity_of(hex, f->output);
 }
 
-/* More paths that are not UTF-8 than are read at once, asked for in any order. */
+/* More paths that are not UTF-8 than one read returns, requested in various orders. */
 static void test_many_raw_paths(void **state)
 {
     struct fixture *f = *state;
@@ -204,7 +204,7 @@ static void test_many_raw_paths(void **state)
     assert_ok(result_open(&result, f->output, &error));
     for (uint64_t i = 0; i < 3 * count; i++) {
         uint64_t at = i < count ? i : i < 2 * count ? 2 * count - 1 - i : mix(i) % count;
-        /* Backwards and at random only now and then: each costs a search. */
+        /* Only some are requested in reverse and random order, because each needs a search. */
         if (i >= count && i % 17)
             continue;
         bool text = at % 3 == 0 && at > 1500;
@@ -276,7 +276,7 @@ static void test_second_run_refused(void **state)
     store_close(&store);
     size_t size;
     free(get_log(f, &size));
-    /* The lock of a dead process holds nobody back. */
+    /* The lock of a process that has ended does not block others. */
     assert_ok(store_open(&store, &f->config, &error));
     store_close(&store);
 }
@@ -307,7 +307,7 @@ static void test_foreign_files_refused(void **state)
         refused(f, STATUS_FAILED, "device");
         unlink(f->output);
     }
-    /* The work directory's name is somebody's file. */
+    /* A file has the name of the work directory. */
     write_file(f->work, text, strlen(text));
     refused(f, STATUS_FAILED, "not a directory");
     assert_int_equal(access(f->work, F_OK), 0);
@@ -343,7 +343,7 @@ static void test_other_parameters_refused(void **state)
     identity_of(after, f->output);
     assert_string_equal(before, after);
     assert_int_equal(count_entries(f->directory), 1);
-    /* --fresh replaces it. */
+    /* --fresh replaces the file. */
     f->config.content.parameters = "{\"alpha\":\"black\",\"max_pixels\":100}";
     f->config.fresh = true;
     memset(counts, 0, sizeof counts);
@@ -367,7 +367,7 @@ static void test_unfinished_work_of_another_command(void **state)
     refused(f, STATUS_USAGE,
             "unfinished work of another command: alpha: the unfinished run has white; the command "
             "asks for drop");
-    /* It is still there. */
+    /* The unfinished work is still there. */
     f->config.content.parameters = parameters;
     struct store_summary summary;
     unsigned counts[3] = {0};
@@ -385,7 +385,7 @@ static void test_damaged_log_refused(void **state)
     store_close(&store);
     size_t size;
     char *log = get_log(f, &size);
-    log[40] ^= 1; /* in the signature */
+    log[40] ^= 1; /* changes a bit of the signature */
     write_file(f->log, log, size);
     refused(f, STATUS_FAILED, "damaged");
     log[40] ^= 1;
@@ -393,12 +393,12 @@ static void test_damaged_log_refused(void **state)
     write_file(f->log, log, size);
     refused(f, STATUS_FAILED, "not a clpipe log");
     log[0] ^= 1;
-    log[8] ^= 2; /* the version */
+    log[8] ^= 2; /* changes the version */
     write_file(f->log, log, size);
     refused(f, STATUS_USAGE, "another version");
     log[8] ^= 2;
     write_file(f->log, log, size);
-    /* What earlier versions have left. */
+    /* Earlier versions left other names. */
     for (int i = 0; i < 2; i++) {
         char old[400];
         snprintf(old, sizeof old, "%s/%s", f->work, i ? "handover" : "records");

@@ -1,4 +1,5 @@
-/* test_store_common.h: records made up from their numbers, and a directory for a test's files. */
+/* test_store_common.h: records that are generated from their numbers, and a directory for the files
+ * of a test. */
 #ifndef TEST_STORE_COMMON_H
 #define TEST_STORE_COMMON_H
 
@@ -22,10 +23,10 @@
 
 #define SOURCES_MAX 4
 
-/* One test's directory and the command that its store belongs to. */
+/* The directory of a test, and the command whose store is tested. */
 struct fixture {
     char directory[256], output[320], work[336];
-    char log[384]; /* where put_log writes one, and get_log finds one */
+    char log[384]; /* set by get_log; put_log writes to this path */
     struct feature_set features;
     const char *sources[SOURCES_MAX];
     struct store_config config;
@@ -53,7 +54,7 @@ static inline int remove_tree(const char *path)
 static inline int fixture_open(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    /* In memory where possible: these tests sync often. */
+    /* In memory if possible, because these tests call fsync often. */
     const char *base = getenv("TMPDIR");
     if (!base && access("/dev/shm", W_OK) == 0)
         base = "/dev/shm";
@@ -91,7 +92,7 @@ static inline int fixture_close(void **state)
     return 0;
 }
 
-/* Numbers from a number. */
+/* Derives a pseudorandom number from a number. */
 static inline uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
@@ -100,8 +101,8 @@ static inline uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* The record of item `id`: its own path, an image or (every seventh) a failure. `version` changes
- * its content and time. */
+/* Makes the record of item `id`, with its own path: an image, or a failure for every seventh.
+ * `version` changes its content and time. */
 struct made {
     struct store_record record;
     char path[64];
@@ -109,7 +110,7 @@ struct made {
     uint8_t thumbnail[64];
 };
 
-/* Gives an image a code, and a thumbnail for `size` unless that is 0; some images have none. */
+/* Adds a code and a thumbnail for `size` (0: none) to an image; some images get no thumbnail. */
 static inline void add_extras(struct made *made, bool code, uint16_t size)
 {
     struct store_record *r = &made->record;
@@ -143,7 +144,7 @@ static inline void make_record(struct made *made, uint64_t id, uint64_t version)
     r->path = made->path;
     r->path_length = (uint32_t)snprintf(made->path, sizeof made->path, "d%03u/item_%06llu.jpg",
                                         (unsigned)(id / 100), (unsigned long long)id);
-    if (id % 11 == 4) /* not UTF-8 */
+    if (id % 11 == 4) /* the path is not UTF-8 */
         memcpy(made->path + r->path_length - 3, "\xff\xe9m", 3);
     r->bytes = 1000 + id;
     r->mtime_ns = (int64_t)(1600000000000000000u + id + version * 1000000000u);
@@ -169,7 +170,7 @@ static inline void make_record(struct made *made, uint64_t id, uint64_t version)
     distribute(made->counters + 24, 16, pixels, seed + 3);
     for (uint32_t y = 0; y < 2; y++)
         for (uint32_t x = 0; x < 2; x++) {
-            /* Row y of h belongs to cell y * 2 / h. */
+            /* In a picture of height h, row y is in cell y * 2 / h. */
             uint32_t h = y ? r->height - (r->height + 1) / 2 : (r->height + 1) / 2;
             uint32_t w = x ? r->width - (r->width + 1) / 2 : (r->width + 1) / 2;
             distribute(made->counters + 40 + 24 * (2 * y + x), 24, h * w, seed + 4 + 2 * y + x);
@@ -183,7 +184,7 @@ static const struct store_run test_run = {.command = "clpipe ingest photos -o ou
                                           .host = "test",
                                           .seconds = 1.5};
 
-/* What the pipeline does with one item: asks for earlier work, else does it. Returns 0 for new, 1
+/* Processes one item as the pipeline does: uses earlier work if there is any. Returns 0 for new, 1
  * for unchanged, 2 for resumed. */
 static inline int put_item(struct store *store, uint64_t sequence, uint16_t source, uint64_t id,
                            uint64_t version)
@@ -208,7 +209,7 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     return found ? 1 + location_in_log(prior.origin) : 0;
 }
 
-/* A whole run over items first, first + step... below end. counts[put_item's result] is raised. */
+/* A complete run over items first, first + step, ... below end; counts the results of put_item. */
 static inline void run_items(struct fixture *f, uint64_t first, uint64_t end, uint64_t step,
                              uint64_t version, struct store_summary *summary, unsigned counts[3])
 {
@@ -223,7 +224,7 @@ static inline void run_items(struct fixture *f, uint64_t first, uint64_t end, ui
     assert_int_equal(access(f->work, F_OK), -1);
 }
 
-/* The identity of a file, after its invariants were checked. */
+/* Returns the identity of a file after checking its invariants. */
 static inline void print_broken(const char *line, void *context)
 {
     (void)context;
@@ -251,7 +252,7 @@ static inline void identity_of(char hex[65], const char *path)
     identity_of_unverified(hex, path);
 }
 
-/* A file's bytes; free them. */
+/* Returns the bytes of a file, to be freed by the caller. */
 static inline char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -275,7 +276,7 @@ static inline void write_file(const char *path, const void *data, size_t size)
     fclose(file);
 }
 
-/* The only log of the work directory; free it. */
+/* Returns the only log of the work directory, to be freed by the caller. */
 static inline char *get_log(struct fixture *f, size_t *size)
 {
     DIR *directory = opendir(f->work);
@@ -291,7 +292,7 @@ static inline char *get_log(struct fixture *f, size_t *size)
     return read_file(f->log, size);
 }
 
-/* Makes it the only one. */
+/* Makes this log the only one. */
 static inline void put_log(struct fixture *f, const char *log, size_t size)
 {
     assert_int_equal(remove_tree(f->work), 0);
@@ -299,7 +300,7 @@ static inline void put_log(struct fixture *f, const char *log, size_t size)
     write_file(f->log, log, size);
 }
 
-/* Entries of a directory but "." and "..". */
+/* Counts the entries of a directory except "." and "..". */
 static inline unsigned count_entries(const char *path)
 {
     unsigned count = 0;
@@ -311,7 +312,7 @@ static inline unsigned count_entries(const char *path)
     return count;
 }
 
-/* Rows of a feature as float32. */
+/* Reads rows of a feature as float32. */
 static inline enum status read_feature(struct result *result, const struct result_feature *feature,
                                        uint64_t first, uint64_t count, float *rows,
                                        struct error *err)

@@ -1,17 +1,17 @@
-/* test_thumbnails.c: codes and thumbnails from records into the file, through updates and kills. */
+/* test_thumbnails.c: codes and thumbnails of records are in the file after updates and kills. */
 #include "result/repair.h"
 #include "test_store_common.h"
 #include <hdf5.h>
 
 #define ITEMS 60
 
-/* What a run makes of each image. */
+/* What a run makes for each image. */
 struct making {
     bool code, require;
-    uint16_t size;    /* of the thumbnails it makes */
-    uint16_t wanted;  /* of those it asks for */
+    uint16_t size;    /* of the thumbnails that it makes */
+    uint16_t wanted;  /* of the thumbnails that it requests */
     uint64_t version; /* of every fourth item */
-    unsigned items;   /* in all, of which the run does `until` */
+    unsigned items;   /* total number, of which the run processes `until` */
     unsigned until;
 };
 
@@ -49,8 +49,8 @@ static struct outcome run(struct fixture *f, const struct making *making)
     return outcome;
 }
 
-/* The file must hold exactly what add_extras gives: codes or none, thumbnails of `size` (0: none)
- * for items below `with`. */
+/* Checks that the file contains exactly what add_extras gives: codes or none, and thumbnails of
+ * `size` (0: none) for items below `with`. */
 static void assert_extras(struct fixture *f, const struct making *made_as, bool codes,
                           uint16_t size, unsigned with)
 {
@@ -96,17 +96,17 @@ static void test_written_and_taken_over(void **state)
     run(f, &making);
     assert_extras(f, &making, true, 160, ITEMS);
     assert_true(run(f, &making).summary.unchanged);
-    /* Some rows change, some are new; the others come from the file. */
+    /* Some rows have changed and some are new; the others come from the file. */
     making.version = 1;
     making.items = ITEMS + 20;
     struct outcome outcome = run(f, &making);
     assert_true(outcome.unchanged > ITEMS / 2 && outcome.fresh >= 20);
     assert_extras(f, &making, true, 160, making.items);
-    /* A run that does not ask for thumbnails keeps those that there are. */
+    /* A run that does not request thumbnails keeps the existing ones. */
     making = (struct making){.code = true, .version = 1, .items = ITEMS + 30};
     run(f, &making);
     assert_extras(f, &making, true, 160, ITEMS + 20);
-    /* One that asks again makes the missing ones, of which some cannot be made. */
+    /* If they are requested again, missing ones are made, some of which is impossible. */
     making.size = making.wanted = 160;
     run(f, &making);
     assert_extras(f, &making, true, 160, making.items);
@@ -125,7 +125,7 @@ static void test_other_size_makes_all_again(void **state)
     assert_false(outcome.summary.unchanged);
     assert_false(outcome.summary.clusters_dropped);
     assert_extras(f, &making, false, 64, ITEMS);
-    /* They are no part of the identity. */
+    /* Thumbnails are not part of the identity. */
     identity_of(after, f->output);
     assert_string_equal(before, after);
 }
@@ -138,7 +138,7 @@ static void test_codes_are_for_all_or_none(void **state)
     run(f, &making);
     identity_of(without, f->output);
     making.code = true;
-    /* Nothing is done again for it. */
+    /* Missing codes alone are no reason to process images again. */
     assert_true(run(f, &making).summary.unchanged);
     making.items = ITEMS + 10;
     run(f, &making);
@@ -168,7 +168,7 @@ static void test_resumed(void **state)
     making.until = 0;
     assert_int_equal(run(f, &making).resumed, 40);
     assert_extras(f, &making, true, 160, ITEMS);
-    /* A log without thumbnails does not do for a run that wants some, nor one of another size. */
+    /* A run that requests thumbnails cannot use a log without them, or with another size. */
     f->config.fresh = true;
     making.until = 30;
     making.wanted = making.size = 0;
@@ -177,7 +177,7 @@ static void test_resumed(void **state)
     unlink(f->output);
     making.wanted = making.size = 64;
     struct outcome outcome = run(f, &making);
-    assert_true(outcome.resumed < 15); /* failures */
+    assert_true(outcome.resumed < 15); /* only failures are used */
     making.wanted = making.size = 32;
     making.until = 0;
     outcome = run(f, &making);

@@ -1,9 +1,9 @@
-/* test_update.c: an existing result meets a changed world. */
+/* test_update.c: updates of a result after the files have changed. */
 #include "test_store_common.h"
 
 #define MOST 2500
 
-/* What a walk finds: items in their order, each from a source and in a version. */
+/* The items that a walk finds, in order, each with a source and a version. */
 struct world {
     unsigned count;
     struct {
@@ -33,7 +33,7 @@ struct outcome {
     unsigned fresh, unchanged, resumed;
 };
 
-/* A run over the first `count` items; finishes if that is all. */
+/* Runs over the first `count` items, and finishes if these are all. */
 static struct outcome run_part(struct fixture *f, const struct world *world, unsigned count)
 {
     struct error error = ERROR_INIT;
@@ -58,7 +58,7 @@ static struct outcome run(struct fixture *f, const struct world *world)
     return run_part(f, world, world->count);
 }
 
-/* The file must be what a run from nothing makes. */
+/* Checks that the file equals the result of a run without earlier work. */
 static void assert_like_new(struct fixture *f, const struct world *world)
 {
     char hex[65], fresh[65], name[400];
@@ -86,7 +86,7 @@ static void test_nothing_new(void **state)
         assert_int_equal(again.unchanged, 200);
         assert_int_equal(again.summary.images + again.summary.failures + again.summary.not_images,
                          200);
-        /* Failures that are tried again, with the same outcome. */
+        /* Failures are tried again, with the same outcome. */
         f->config.retry_failed = true;
         again = run(f, &world);
         assert_true(again.summary.unchanged);
@@ -128,7 +128,7 @@ static void test_added_removed_changed(void **state)
     assert_int_equal(outcome.fresh, (next.count + 2) / 3);
     assert_like_new(f, &next);
 
-    /* All three at once; then everything gone. */
+    /* Added, changed and removed items at once; then all items are removed. */
     world.count = 0;
     for (uint64_t id = 3; id < 250; id += 2)
         add(&world, 0, id, id % 4 == 1);
@@ -139,7 +139,7 @@ static void test_added_removed_changed(void **state)
     assert_int_equal(outcome.summary.images, 0);
     assert_like_new(f, &world);
 
-    /* The runs have been written down. */
+    /* All runs were recorded. */
     struct error error = ERROR_INIT;
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
@@ -159,7 +159,7 @@ static void test_interrupted_update(void **state)
         next.item[i].version = 2;
     char before[65], after[65];
     identity_of(before, f->output);
-    /* Ended three times, each time a little later. */
+    /* The update is interrupted three times, each time a little later. */
     for (unsigned part = 50; part < 160; part += 40) {
         struct outcome outcome = run_part(f, &next, part);
         assert_true(outcome.fresh > 0);
@@ -191,7 +191,7 @@ static void test_retry_failed(void **state)
                                 made.record.bytes, made.record.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         if (!found) {
-            /* Now it is an image. */
+            /* The item is an image now. */
             struct made image;
             make_record(&image, 1, 0);
             image.record.path = made.path;
@@ -214,7 +214,7 @@ static void test_retry_failed(void **state)
     identity_of(hex, f->output);
 }
 
-/* Failures that say nothing about the file's content are always looked at again. */
+/* Failures that do not depend on a file's content are always tried again. */
 static void test_unreadable_is_tried_again(void **state)
 {
     struct fixture *f = *state;
@@ -237,7 +237,7 @@ static void test_unreadable_is_tried_again(void **state)
     }
 }
 
-/* Several sources: a directory, a list, a directory. The list's order is not that of its paths. */
+/* Three sources: a directory, a list and a directory. The list is not in the order of its paths. */
 static struct world with_list(unsigned list_count, uint64_t stride, uint64_t start)
 {
     struct world world = {.count = 0};
@@ -263,14 +263,14 @@ static void test_lists(void **state)
     assert_true(outcome.summary.unchanged);
     assert_int_equal(outcome.unchanged, 180);
 
-    /* A longer list: the old lines are found. */
+    /* The list is longer now: the rows of its old lines are found. */
     world = with_list(120, 37, 5);
     outcome = run(f, &world);
     assert_int_equal(outcome.unchanged, 180);
     assert_int_equal(outcome.fresh, 20);
     assert_like_new(f, &world);
 
-    /* The same lines in another order, and without the first. */
+    /* The same lines in another order, without the first one. */
     struct world shuffled = world;
     for (unsigned i = 0; i < 120; i++)
         shuffled.item[40 + i] = world.item[40 + (i * 77 + 13) % 120];
@@ -286,7 +286,7 @@ static void test_lists(void **state)
     assert_int_equal(count_entries(f->directory), 1);
 }
 
-/* A list that is read in another order after a kill: its records are found in the log. */
+/* A list that has another order after a kill: its records are found in the log. */
 static void test_list_in_log(void **state)
 {
     struct fixture *f = *state;
@@ -305,7 +305,7 @@ static void test_list_in_log(void **state)
     assert_like_new(f, &reversed);
 }
 
-/* An item of a log that the walk does not find any more is left out. */
+/* Items in the log that the walk no longer finds are omitted. */
 static void test_vanished_before_resuming(void **state)
 {
     struct fixture *f = *state;
@@ -320,7 +320,8 @@ static void test_vanished_before_resuming(void **state)
     assert_like_new(f, &next);
 }
 
-/* Batches of rows from the log alone, from the file alone, and from both, by any number of threads. */
+/* Batches of rows from the log only, from the file only and from both, with any number of
+ * threads. */
 static void test_many_rows(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* test_verify_clusters.c: what verify finds in clusterings, each value spoilt in turn. */
+/* test_verify_clusters.c: verify detects each damaged value of a clustering. */
 #include "test_clusters_common.h"
 #include <hdf5.h>
 
@@ -28,7 +28,7 @@ static void expect_broken(const char *path, const char *part)
     result_close(&result);
 }
 
-/* Writes one element of a dataset. */
+/* Overwrites one element of a dataset. */
 static void poke(const char *path, const char *dataset, hid_t type, hsize_t row, hsize_t column,
                  const void *value)
 {
@@ -98,8 +98,8 @@ static void test_verify_finds(void **state)
              cases[i].value);
         expect_broken(f->output, cases[i].line);
     }
-    /* Values that are fine by themselves, but not those that were clustered: two of a histogram
-     * change places. */
+    /* Two values of a histogram are exchanged: each is valid, but they are not the clustered
+     * ones. */
     write_file(f->output, good, size);
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
@@ -113,7 +113,7 @@ static void test_verify_finds(void **state)
     poke(f->output, "features/rgb_8", H5T_NATIVE_FLOAT, 11, a, &values[b]);
     poke(f->output, "features/rgb_8", H5T_NATIVE_FLOAT, 11, b, &values[a]);
     expect_broken(f->output, "made from other rows");
-    /* A reason that does not exist; paths in the wrong order; a scale that is gone. */
+    /* An unknown reason, paths in the wrong order, and a missing scale. */
     write_file(f->output, good, size);
     hid_t text = H5Tcopy(H5T_C_S1);
     H5Tset_size(text, 16);
@@ -130,7 +130,7 @@ static void test_verify_finds(void **state)
     assert_true(H5Adelete_by_name(file, "images/height", "DIMENSION_LIST", H5P_DEFAULT) >= 0);
     H5Fclose(file);
     expect_broken(f->output, "/images/height: its attributes, its type or its shape have changed");
-    /* Unfinished work beside it. */
+    /* Unfinished work beside the file. */
     write_file(f->output, good, size);
     assert_int_equal(mkdir(f->work, 0777), 0);
     expect_broken(f->output, "out.h5.partial exists");
