@@ -407,7 +407,7 @@ static void test_spans(void **state)
     /* At most 15 runs of other inputs may be between them. */
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 15, 1, "0+2 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 16, 1, "0+1 1+1 ");
-    /* A read has at most 256 KiB, and runs of 16 KiB or more are read separately. */
+    /* A joined read has at most 256 KiB and starts with a run of less than 16 KiB. */
     check_reads((const uint64_t[][2]){{0, 1}, {1, 31}}, 2, 1, 8192, "0+32 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 32}}, 2, 1, 8192, "0+1 1+32 ");
     check_reads((const uint64_t[][2]){{0, 1}, {1, 1}}, 2, 1, 16383, "0+2 ");

@@ -1,5 +1,5 @@
-/* test_extsort.c: the external sort against qsort, in memory, over runs and over merge passes.
- */
+/* test_extsort.c: the external sort compared with qsort: in memory, with several runs, and with
+ * several merge passes. */
 
 #include "runner.h"
 
@@ -48,7 +48,7 @@ static struct key make_key(enum fill fill, uint32_t number, uint32_t count, uint
     struct key key = {.number = number};
     char text[512];
     switch (fill) {
-    case FILL_RANDOM: /* few distinct bytes, so that many keys are equal or begin alike */
+    case FILL_RANDOM: /* few distinct bytes, so that many keys are equal or share a prefix */
         key.length = (uint32_t)(next_random(state) % 24);
         for (uint32_t i = 0; i < key.length; i++)
             text[i] = (char)(next_random(state) % 3 + (next_random(state) % 2 ? 0 : 253));
@@ -67,7 +67,7 @@ static struct key make_key(enum fill fill, uint32_t number, uint32_t count, uint
     case FILL_REVERSED:
         key.length = (uint32_t)snprintf(text, sizeof text, "%08u", count - number);
         break;
-    default: /* zeros of every length: padding must not make them equal */
+    default: /* zeros of any length: padding must not make them equal */
         key.length = (uint32_t)(next_random(state) % 40);
         memset(text, 0, key.length);
     }
@@ -85,8 +85,8 @@ static struct extsort *open_sort(uint64_t memory, struct stop *stop)
     return sort;
 }
 
-/* Sorts `count` keys of a fill, each with its number as payload, and compares with qsort: the same
- * keys in the same order, every payload once and beside its key. */
+/* Sorts `count` keys of a fill, each with its number as payload, and compares them with qsort: the
+ * keys have the same order, and each payload occurs once, with its key. */
 static void check_fill(enum fill fill, uint32_t count, uint64_t memory)
 {
     struct error err = ERROR_INIT;
@@ -147,14 +147,14 @@ static void test_fills(void **state)
         }
 }
 
-/* 64 KiB merge two runs at a time: some 130 runs are eight passes. */
+/* 64 KiB suffice to merge two runs at a time: 130 runs need eight passes. */
 static void test_many_passes(void **state)
 {
     (void)state;
     check_fill(FILL_PATHS, 30000, SMALL_MEMORY);
 }
 
-/* Records larger than all of the memory, among small ones. */
+/* Records larger than the whole memory among small ones. */
 static void test_large_records(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_large_records(void **state)
     }
     assert_int_equal(extsort_finish(sort, &err), STATUS_OK);
     for (int i = 0; i < COUNT; i++) {
-        /* Short ones first: their digits come where the long ones still have x. */
+        /* Short records come first: they have digits where the long ones still have x. */
         int expected = i < COUNT / 2 ? 2 * i : 2 * (i - COUNT / 2) + 1;
         struct extsort_record record;
         assert_int_equal(extsort_next(sort, &record, &err), STATUS_OK);
@@ -209,8 +209,8 @@ static void test_stop(void **state)
     extsort_close(&sort);
 }
 
-/* A disk that fills: a small tmpfs where the system lets us mount one, else a limit on the size of
- * files, which fails the same write() in another way. Returns the errno to expect. */
+/* Prepares a disk that fills up: a small tmpfs if mounting is permitted, otherwise a limit on file
+ * sizes, which makes the same write() fail with another error. Returns the expected errno. */
 static int fill_soon(char *directory)
 {
     if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -249,7 +249,7 @@ static void test_full_disk(void **state)
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
-    assert_int_equal(rmdir(directory), 0); /* nothing is left in it */
+    assert_int_equal(rmdir(directory), 0); /* all files were removed */
 }
 
 static void test_no_directory(void **state)
@@ -263,7 +263,7 @@ static void test_no_directory(void **state)
     assert_int_equal(err.native, ENOENT);
     extsort_close(&sort);
 
-    /* What fits into memory needs none. */
+    /* Data that fit into memory need no spool directory. */
     assert_int_equal(extsort_open(&sort, "/nonexistent/spool", SMALL_MEMORY, NULL, &err),
                      STATUS_OK);
     assert_int_equal(add_until_failure(sort, &err, 100), STATUS_OK);

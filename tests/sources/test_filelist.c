@@ -1,5 +1,5 @@
-/* test_filelist.c: lists of paths: what separates them, their order, each path once, what they may
- * name, standard input and FIFOs. */
+/* test_filelist.c: lists of paths: separators, order, duplicates, permitted paths, standard input
+ * and FIFOs. */
 #include "sources/filelist.h"
 #include "test_walk.h"
 
@@ -81,7 +81,8 @@ static void test_each_once(void **state)
     check_list("b.jpg\na.jpg\nb.jpg\nd/c.jpg\na.jpg\n", "b.jpg\na.jpg\nd/c.jpg\n");
     check_list("./b.jpg\nb.jpg\n.//.///b.jpg\nd//c.jpg\nd/c.jpg\n", "b.jpg\nd/c.jpg\n");
     check_list("gone\ngone\n", "gone unreadable\n");
-    check_list("d/../a.jpg\na.jpg\n", "d/../a.jpg\na.jpg\n"); /* only names are compared */
+    check_list("d/../a.jpg\na.jpg\n",
+               "d/../a.jpg\na.jpg\n"); /* only names are compared, not files */
 }
 
 static void test_normalize(void **state)
@@ -152,7 +153,8 @@ static void test_absolute_and_opening(void **state)
     struct walk_config config = config_for(list);
     struct walk *walk = open_walk(&config);
     assert_string_equal(item_at(walk, 0).path, expected);
-    assert_int_equal(chdir("/"), 0); /* the list stays relative to where the walk began */
+    assert_int_equal(chdir("/"),
+                     0); /* relative paths still refer to the directory where the walk started */
     int fd = open_member(walk, 0, expected);
     assert_true(fd >= 0);
     close(fd);
@@ -190,9 +192,9 @@ static void test_choosing(void **state)
 /* --- where it comes from --------------------------------------------------------------------- */
 
 struct feeder {
-    const char *path; /* a FIFO to open, or NULL: fd */
+    const char *path; /* a FIFO to open, or NULL to use fd */
     int fd;
-    const char *const *parts; /* NULL-terminated, written with a pause before each */
+    const char *const *parts; /* NULL-terminated, each is written after a pause */
 };
 
 static void *feed(void *context)
@@ -226,7 +228,7 @@ static void test_standard_input(void **state)
     assert_walks(&config, "a.jpg\nb.jpg\na.jpg\nd/c.jpg\n");
     pthread_join(thread, NULL);
 
-    /* A regular file, of which a line has been read already. */
+    /* A regular file of which one line was already read. */
     static const char bytes[] = "header\nb.jpg\n";
     put_list(bytes, sizeof bytes - 1);
     int fd = open("list", O_RDONLY | O_CLOEXEC);
@@ -236,7 +238,7 @@ static void test_standard_input(void **state)
     config = config_for(standard_input);
     assert_walks(&config, "b.jpg\n");
 
-    /* None at all. */
+    /* Standard input is closed. */
     close(STDIN_FILENO);
     struct error err = fail_to_open(&config, STATUS_FAILED);
     assert_int_equal(err.native, EBADF);
@@ -265,7 +267,7 @@ static void *request_stop(void *stop)
     return NULL;
 }
 
-/* A FIFO that nobody writes to does not keep anyone from stopping. */
+/* Waiting for a FIFO without a writer can be interrupted. */
 static void test_stop(void **state)
 {
     (void)state;
@@ -286,7 +288,7 @@ struct counting {
     unsigned next;
 };
 
-/* The paths must come as 0, 1, 2... */
+/* Checks that the paths are numbered 0, 1, 2, ... */
 static enum status take_in_order(void *context, const char *path, size_t length, struct error *err)
 {
     struct counting *counting = context;
@@ -299,7 +301,8 @@ static enum status take_in_order(void *context, const char *path, size_t length,
     return STATUS_OK;
 }
 
-/* Each path three times, the second and third time anywhere; memory for a tenth of it. */
+/* Lists each path three times, with the repetitions at other positions, using memory for a tenth of
+ * the list. */
 static void check_large(char separator)
 {
     enum { PATHS = 8000 };
@@ -343,7 +346,7 @@ static void test_no_list_at_all(void **state)
     struct error err = fail_to_open(&config, STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "1 MiB"));
 
-    /* The longest path that is taken is looked at as a path. */
+    /* The longest permitted path is treated as a path. */
     bytes[FILELIST_PATH_MAX] = '\n';
     put_list(bytes, FILELIST_PATH_MAX + 1);
     struct walk *walk = open_walk(&config);

@@ -1,5 +1,5 @@
-/* test_keysort.c: records sorted by key, against the comparison of two; on a small stack, whatever
- * the keys have in common. */
+/* test_keysort.c: sorts records by key with a small stack, whatever prefixes the keys share, and
+ * checks the order pairwise. */
 #include "runner.h"
 
 #include "sources/keysort.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define STACK  (128 * 1024)
-#define LEVELS 8192 /* of 8 bytes, each of which would be a call if all parts were sorted by one */
+#define LEVELS 8192 /* levels of 8 bytes; sorting each recursively would overflow the stack */
 
 struct job {
     struct record_reference *references;
@@ -48,7 +48,7 @@ static void *sort(void *job)
     return NULL;
 }
 
-/* Sorts in a thread with a stack of that size, compares neighbours, and frees the job. */
+/* Sorts in a thread with a stack of the given size, compares neighbours, and frees the job. */
 static void job_check(struct job *job)
 {
     pthread_t thread;
@@ -85,14 +85,14 @@ static void words_and_prefixes(void **state)
         char key[40];
         random = random * 6364136223846793005u + 1442695040888963407u;
         const size_t length = random >> 33 & 31;
-        for (size_t j = 0; j < length; j++) /* few values, the bytes 0 and 255 among them */
+        for (size_t j = 0; j < length; j++) /* few values, including the bytes 0 and 255 */
             key[j] = (char)((random >> (j + 8) & 3) - 1);
         job_add(&job, key, length);
     }
     job_check(&job);
 }
 
-/* All keys go on together, level after level, and a few leave at the ends. */
+/* All keys share a long prefix, and at each level only a few differ. */
 static void long_common_prefixes_on_a_small_stack(void **state)
 {
     (void)state;

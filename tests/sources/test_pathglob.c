@@ -1,4 +1,4 @@
-/* test_pathglob.c: the rules of --include and --exclude, as pathglob.h has them. */
+/* test_pathglob.c: the rules of --include and --exclude that pathglob.h defines. */
 
 #include "runner.h"
 
@@ -17,9 +17,9 @@ static struct pathglob *open_globs(const char *include, const char *exclude)
 
 static const struct {
     const char *glob, *path;
-    bool file, directory; /* does the glob, as an exclude glob, match such a file or directory? */
+    bool file, directory; /* whether the exclude glob matches such a file or directory */
 } matches[] = {
-    /* On the last component. */
+    /* Globs for the last component. */
     {"*.jpg", "a.jpg", true, true},
     {"*.jpg", "d/e/a.jpg", true, true},
     {"*.jpg", "d.jpg/a.png", false, false},
@@ -37,13 +37,13 @@ static const struct {
     {"dir", "dir", true, true},
     {"dir", "x/dir", true, true},
     {"**", "x/y", true, true},
-    /* Directories only. */
+    /* Globs for directories only. */
     {"dir/", "dir", false, true},
     {"dir/", "x/dir", false, true},
     {"d*//", "x/dir", false, true},
     {"x/dir/", "x/dir", false, true},
     {"x/dir/", "dir", false, false},
-    /* On the whole path. */
+    /* Globs for the whole path. */
     {"/a.jpg", "a.jpg", true, true},
     {"/a.jpg", "d/a.jpg", false, false},
     {"./a.jpg", "a.jpg", true, true},
@@ -92,7 +92,7 @@ static void test_matches(void **state)
 
 static const struct {
     const char *include, *exclude, *path;
-    bool taken; /* as a path that stands alone */
+    bool taken; /* whether a single path is included */
 } alone[] = {
     {NULL, NULL, "a", true},
     {"*.jpg", NULL, "d/a.jpg", true},

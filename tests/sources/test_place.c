@@ -1,4 +1,4 @@
-/* test_place.c: which SOURCEs are one place, and what an update makes of a file's sources. */
+/* test_place.c: which SOURCEs are the same place, and how an update changes a file's sources. */
 #include "test_walk.h"
 
 #include "sources/place.h"
@@ -77,7 +77,7 @@ static const struct {
     {"-", "./-", false},
     {"-", "@-", false},
     {"@list", "./@list", false},
-    {"nowhere", "nowhere/", true}, /* texts alone */
+    {"nowhere", "nowhere/", true}, /* only the texts are compared */
     {"nowhere", "dir/../nowhere", false},
     {"nowhere", "gone", false},
 };
@@ -113,7 +113,7 @@ static void test_pairs(void **state)
     check_pair(whole, "other", false);
 }
 
-/* Lists of sources are texts, separated by spaces. */
+/* The lists of sources are texts separated by spaces. */
 static unsigned split(const char **out, char *text)
 {
     unsigned count = 0;
@@ -122,8 +122,8 @@ static unsigned split(const char **out, char *text)
     return count;
 }
 
-/* Each source of the result as STORED, STORED=SPELLING where it is walked by another name, -STORED
- * where it is not walked, +STORED where it is new. */
+/* The result lists each source as STORED, as STORED=SPELLING if it is walked by another name, as
+ * -STORED if it is not walked, or as +STORED if it is new. */
 static const struct {
     const char *theirs, *given, *drop, *result;
 } updates[] = {
@@ -136,7 +136,7 @@ static const struct {
     {"dir other", "other dir", "", "dir other"},
     {"dir other list", "", "other", "-dir -list"},
     {"dir other", "list", "link other/", "+list"},
-    {"dir dir", "dir", "", "dir -dir"}, /* as earlier versions stored them */
+    {"dir dir", "dir", "", "dir -dir"}, /* as stored by earlier versions */
     {"dir dir", "dir dir/", "", "dir dir=dir/"},
     {"dir dir", "", "dir", "-dir"},
     {"@list", "@./list -", "", "@list=@./list +-"},
@@ -144,7 +144,7 @@ static const struct {
     {"gone", "gone/", "", "gone=gone/"},
     {"gone", "dir", "./gone", "+dir"},
     {"link", "dir", "", "link=dir"},
-    {"dir link", "link", "", "-dir link"}, /* what is spelled the same goes first */
+    {"dir link", "link", "", "-dir link"}, /* equal spellings are matched first */
     {"dir", "dir/sub", "", "-dir +dir/sub"},
     {"dir", "other", "list", NULL},
     {"dir", "dir", "dir/", NULL},

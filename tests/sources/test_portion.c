@@ -1,4 +1,5 @@
-/* test_portion.c: shares of lists: contiguous, disjoint, complete, as equal as files allow. */
+/* test_portion.c: shares of lists are contiguous, disjoint and complete, and as equal as the files
+ * permit. */
 #include "sources/portion.h"
 #include "test_walk.h"
 
@@ -23,7 +24,7 @@ static void add_item(size_t i, uint64_t bytes, uint64_t share)
     weights[i] = portion_add(&total, name, (size_t)length, &entry);
 }
 
-/* Checks all shares of the list in `weights`; `largest` weight of a piece. */
+/* Checks all shares of the list in `weights`; `largest` is the largest weight of a piece. */
 static void check_shares(uint64_t largest)
 {
     static const uint64_t counts[] = {1, 2, 3, 7, 64, 1000, 20000, SHARDS_MAX};
@@ -59,7 +60,7 @@ static void test_shares_are_equal(void **state)
         largest = weights[i] > largest ? weights[i] : largest;
     }
     check_shares(largest);
-    portion_begin(&total); /* nothing but empty files: by their number */
+    portion_begin(&total); /* only empty files, which are divided by number */
     for (size_t i = 0; i < ITEMS; i++)
         add_item(i, 0, 0);
     check_shares(1);
@@ -67,7 +68,7 @@ static void test_shares_are_equal(void **state)
     for (size_t i = 0; i < ITEMS; i++)
         add_item(i, 1 << 20, i % 100 == 0 ? 123456 : ENTRY_SHARE_REST);
     check_shares(123456);
-    portion_begin(&total); /* sizes that a list may claim */
+    portion_begin(&total); /* sizes that a damaged list may claim */
     for (size_t i = 0; i < ITEMS; i++)
         add_item(i, UINT64_MAX, 0);
     check_shares(weights[0]);
@@ -89,7 +90,7 @@ static void test_digest_is_of_names_and_sizes(void **state)
     assert_string_not_equal(digest[0], digest[2]);
 }
 
-/* The paths of a share, one a line. */
+/* Returns the paths of a share, one per line. */
 static void walk_shard(char text[4096], uint64_t index, uint64_t count, struct list_share *share)
 {
     static const char *const sources[] = {"t", "more"};
@@ -144,7 +145,7 @@ static void test_walks_of_shares_make_up_the_whole(void **state)
             assert_int_equal(share.list_count, 40);
             assert_string_equal(share.list_digest, none.list_digest);
             strcat(all, part);
-            /* Samples stay together. */
+            /* The files of a sample stay together. */
             assert_true(!*part || strstr(part, ".cls\n") == strchr(part, '.'));
         }
         assert_int_equal(position, 40);

@@ -1,8 +1,9 @@
-/* test_special.c: what is no plain file in a readable directory: links, loops, FIFOs, sockets,
- * devices, directories without permission, things that vanish, I/O errors, the run's own files.
+/* test_special.c: everything that is not a regular file in a readable directory: links, loops,
+ * FIFOs, sockets, devices, directories without permission, vanishing entries, I/O errors, and the
+ * run's own files.
  *
- * readdir() is wrapped, so that a test can remove a file between its being listed and its being
- * looked at, can make a read fail, and can hide the types of entries as some file systems do. */
+ * readdir() is wrapped so that a test can remove a file after it was listed and before it is read,
+ * can make a read fail, and can hide the types of entries, as some file systems do. */
 #include "test_walk.h"
 
 #include <dirent.h>
@@ -14,10 +15,10 @@
 static const char *const here[] = {"tree"};
 
 static struct {
-    const char *vanishing; /* removed when it is listed */
-    unsigned fail_after;   /* entries until EIO, 0: never */
+    const char *vanishing; /* removed as soon as it is listed */
+    unsigned fail_after;   /* number of entries before EIO; 0: never */
     bool hide_types;
-    struct stop *stop; /* requested at ... */
+    struct stop *stop; /* requested after stop_after entries */
     unsigned stop_after;
     unsigned listed;
 } trick;
@@ -96,13 +97,13 @@ static void test_no_files(void **state)
     assert_non_null(strstr(item_at(walk, 0).failure.message, "socket"));
     walk_close(&walk);
 
-    /* As SOURCEs they are the same. */
+    /* The same entries given as SOURCEs have the same results. */
     const char *sources[] = {"tree/fifo.jpg", "tree/to-file", "/dev/null"};
     config = config_for(sources);
     config.options.source_count = 3;
     assert_walks(&config, "fifo.jpg not-an-image\nto-file\nnull not-an-image\n");
 
-    /* A FIFO that has taken a file's place does not hang the reader. */
+    /* A FIFO that has replaced a file does not block the reader. */
     walk = open_walk(&config);
     int fd = open_member(walk, 0, "fifo.jpg");
     assert_true(fd >= 0);
@@ -138,7 +139,7 @@ static void test_broken_links(void **state)
     assert_int_equal(item_at(walk, 0).failure.error_number, ENOTDIR);
     walk_close(&walk);
 
-    /* As a SOURCE: an image that is missing, or a directory that is not there. */
+    /* As SOURCEs: a missing image, and a missing directory. */
     const char *image[] = {"tree/dangling.jpg"}, *other[] = {"tree/dangling"};
     config = config_for(image);
     assert_walks(&config, "dangling.jpg unreadable\n");
@@ -171,7 +172,7 @@ static void test_linked_directories(void **state)
     config.options.exclude_count = 1;
     assert_walks(&config, "d/x.jpg\nsame/x.jpg\n");
 
-    /* Files found through links open through links. */
+    /* Files that were found through links are opened through links. */
     config.options.exclude_count = 0;
     struct walk *walk = open_walk(&config);
     int fd = open_member(walk, 0, "link/sub/z.jpg");
@@ -195,13 +196,14 @@ static void test_loops(void **state)
     put_link("../a", "tree/c/to-a");
     struct walk_config config = config_for(here);
     config.options.follow_symlinks = true;
-    /* a/to-c/to-a is a again, c/to-a/to-c is c again. */
+    /* a/to-c/to-a is a, and c/to-a/to-c is c. */
     const char *expected = "a/b/x\na/to-c/y\nc/to-a/b/x\nc/y\n";
     assert_walks(&config, expected);
     trick.hide_types = true;
     assert_walks(&config, expected);
 
-    /* Out of the SOURCE and in again from above it: the plain directory in between is the loop. */
+    /* A link leads out of the SOURCE and back in from above: the loop includes a plain
+     * directory. */
     put_directory("tree/c/deep");
     put_file("tree/c/deep/w", "");
     put_link("../../..", "tree/c/deep/above");
@@ -214,8 +216,8 @@ static void test_loops(void **state)
     assert_walks(&config, "above/tree/a/b/x\nabove/tree/c/y\nw\n");
 }
 
-/* More links in a row than the kernel follows in one path: what could not be opened by its path
- * later is told now. */
+/* More consecutive links than the kernel follows in one path: an entry that could not be opened by
+ * its path later is reported by the walk. */
 static void test_many_links_in_a_row(void **state)
 {
     (void)state;
@@ -268,12 +270,13 @@ static void walk_without_permission(void)
     assert_int_equal(item_at(walk, 1).failure.error_number, EACCES);
     assert_int_equal(open_member(walk, 0, "unread.jpg"), -1);
     assert_int_equal(errno, EACCES);
-    int fd = open_member(walk, 0, "a.jpg"); /* of somebody else where we are root: no O_NOATIME */
+    int fd = open_member(
+        walk, 0, "a.jpg"); /* if we are root, the file belongs to another user: no O_NOATIME */
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);
 
-    /* An include glob does not hide what could not be looked into. */
+    /* An include glob does not hide directories that could not be read. */
     const char *include[] = {"a.*"};
     config.options.include = include;
     config.options.include_count = 1;
@@ -310,7 +313,7 @@ static void test_permissions(void **state)
     assert_int_equal(chmod("tree/listed", 0700), 0);
 }
 
-/* The walk's own shortage is the run's error, not the directory's failure. */
+/* Running out of descriptors is an error of the run, not a failure of a directory. */
 static void walk_without_descriptors(void)
 {
     int next = dup(STDERR_FILENO);
@@ -318,7 +321,7 @@ static void walk_without_descriptors(void)
     close(next);
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = (rlim_t)next + 2; /* the working directory and the source */
+    limit.rlim_cur = (rlim_t)next + 2; /* room for the working directory and the source */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     struct walk_config config = config_for(here);
     struct error err = fail_to_open(&config, STATUS_FAILED);
@@ -361,7 +364,7 @@ static void test_read_error(void **state)
         put_file(path, "");
     }
     struct walk_config config = config_for(here);
-    trick.fail_after = 6; /* of 12, "." and ".." among them */
+    trick.fail_after = 6; /* of 12 entries, including "." and ".." */
     struct walk *walk = open_walk(&config);
     assert_in_range(walk_count(walk), 4, 7);
     struct walk_item item = item_at(walk, 0);
@@ -418,7 +421,7 @@ static void test_skipped(void **state)
     config.options.source_count = 2;
     assert_walks(&config, "x.jpg\n");
 
-    /* An output that is not there yet is known by its name. */
+    /* An output that does not exist yet is recognised by its name. */
     config.options.sources = here;
     config.options.source_count = 1;
     assert_int_equal(unlink("tree/d/hard.jpg"), 0);
@@ -431,12 +434,12 @@ static void test_skipped(void **state)
     config.skip_paths = plain;
     config.spool_directory = "../spool";
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
-    config.options.follow_symlinks = false; /* the work directory is known by its name alone */
+    config.options.follow_symlinks = false; /* the work directory is recognised only by its name */
     config.skip_count = 1;
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
 }
 
-/* --- what makes no sense --------------------------------------------------------------------- */
+/* --- invalid arguments ------------------------------------------------------------------------ */
 
 static void test_bad_sources(void **state)
 {
@@ -471,7 +474,7 @@ static void test_bad_sources(void **state)
     fail_to_open(&config, STATUS_USAGE);
     free(many);
 
-    /* No place for the spool. */
+    /* The spool directory does not exist. */
     config = config_for(here);
     config.spool_directory = "not/there";
     struct error err = fail_to_open(&config, STATUS_FAILED);

@@ -1,5 +1,5 @@
-/* test_tree.c: directories: which files are found, in which order, whatever their names, depth
- * and number. */
+/* test_tree.c: which files are found in directories and in which order, for all names, depths and
+ * numbers of files. */
 #include "test_walk.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static void test_order(void **state)
     const char *expected = "B\na-b\na.c\na/b!\na/b/c\na/b0\na/z\na0\nb\n\xc3\xa4\n";
     assert_walks(&config, expected);
 
-    /* Slashes at the end, a link to it and a path around say the same. */
+    /* Trailing slashes, a link to the directory and a path with ".." have the same meaning. */
     assert_int_equal(symlink("tree", "link"), 0);
     static const char *const same[] = {"tree//", "link", "./tree/../tree/."};
     for (int i = 0; i < 3; i++) {
@@ -57,7 +57,7 @@ static void test_attributes(void **state)
     int flags = fcntl(fd, F_GETFL);
     assert_int_equal(flags & O_ACCMODE, O_RDONLY);
     assert_true(flags & O_NONBLOCK);
-    assert_true(flags & O_NOATIME); /* the file is ours */
+    assert_true(flags & O_NOATIME); /* we own the file */
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     close(fd);
     walk_close(&walk);
@@ -110,7 +110,7 @@ static void test_names(void **state)
     config.options.include = dots;
     config.options.include_count = 3;
     assert_walks(&config, "..two\n.dot\n.hidden/x\n");
-    const char *dotted[] = {"tree/.hidden"}; /* a SOURCE is never hidden */
+    const char *dotted[] = {"tree/.hidden"}; /* a SOURCE itself is never hidden */
     config = config_for(dotted);
     assert_walks(&config, "x\n");
 }
@@ -130,7 +130,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Appends the relative path of every file below `directory` to list, as a plain program would. */
+/* Appends the relative paths of all files below `directory` to the list, as a simple program
+ * would. */
 static unsigned list_files(char **list, unsigned count, const char *directory, const char *prefix)
 {
     DIR *stream = opendir(directory);
@@ -168,7 +169,7 @@ static void test_random_tree(void **state)
     put_directory("tree");
     for (unsigned i = 0, made = 1; i < TREE_FILES; i++) {
         unsigned at = random_number(&random, made);
-        /* Few different bytes, and among them those next to '/'. */
+        /* Few different bytes, including those next to '/'. */
         static const char bytes[] = ".-0ab\n\xff ";
         char path[256];
         size_t length = (size_t)snprintf(path, sizeof path, "%s/", directories[at]);
@@ -206,7 +207,7 @@ static void test_random_tree(void **state)
 
 /* --- depth ----------------------------------------------------------------------------------- */
 
-/* Makes a chain of `depth` directories called `name` below `top`, with a file in each level. */
+/* Makes a chain of `depth` directories called `name` below `top`, with one file in each. */
 static void put_chain(const char *top, const char *name, unsigned depth)
 {
     put_directory(top);
@@ -244,8 +245,8 @@ static void *open_again_and_again(void *context)
     return NULL;
 }
 
-/* Paths of 20,000 bytes and more, from several threads, and through a source that is kept open
- * and one that is not. */
+/* Paths of 20,000 bytes or more, opened by several threads, for a source that is kept open and for
+ * one that is not. */
 static void test_beyond_path_max(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void test_beyond_path_max(void **state)
     struct error err = ERROR_INIT;
     while (walk_next(walk, &item, &err) == STATUS_OK) {
         assert_int_equal(item.failure.reason, REASON_NONE);
-        /* The deepest file comes first: "ddd.../" is before "file" and "last". */
+        /* The deepest file is first, because "ddd.../" sorts before "file" and "last". */
         if (item.path_length != (item.source ? 30 * 201 : 100 * 201) + 4u)
             continue;
         assert_string_equal(strrchr(item.path, '/'), "/last");
@@ -285,8 +286,9 @@ static void test_beyond_path_max(void **state)
     walk_close(&walk);
 }
 
-/* Deep and narrow: a descriptor for each level would be too many, and so would be the time if each
- * directory were opened from the top. Twelve chains are more than the walk remembers at a time. */
+/* A deep and narrow tree: it would take too many descriptors to keep each level open, and too much
+ * time to open each directory from the top. Twelve chains are more than the walk keeps open at a
+ * time. */
 static void test_many_levels(void **state)
 {
     (void)state;
@@ -319,8 +321,8 @@ static uint64_t digest_of_walk(struct walk *walk)
     return digest;
 }
 
-/* Paths of 75,000 bytes, 20 MB in all: 1 MiB sorts them in some twenty runs and has room to merge
- * thirteen of them at once. Everything must be as with memory for all of it. */
+/* Paths of 75,000 bytes, 20 MB in total: 1 MiB sorts them in about twenty runs and merges thirteen
+ * of them at once. The result must be the same as with sufficient memory. */
 static void test_runs_and_passes(void **state)
 {
     (void)state;
@@ -349,13 +351,13 @@ static void test_runs_and_passes(void **state)
     assert_int_equal(walk_count(walk), FILES + LEVELS + 1);
     uint64_t expected = digest_of_walk(walk);
     walk_close(&walk);
-    config.memory = 0; /* 1 MiB is used */
+    config.memory = 0; /* the minimum of 1 MiB is used */
     walk = open_walk(&config);
     assert_int_equal(walk_count(walk), FILES + LEVELS + 1);
     assert_true(digest_of_walk(walk) == expected);
     walk_close(&walk);
 
-    /* Nothing of it has a name, neither during nor after the walk. */
+    /* The spool files have no name, neither during nor after the walk. */
     assert_int_equal(rmdir("spool"), 0);
     put_directory("spool");
 }
@@ -401,7 +403,7 @@ static void test_globs(void **state)
         assert_walks(&config, cases[i].expected);
     }
 
-    /* Globs see the names of files given as SOURCEs, not the way to them. */
+    /* Globs apply to the names of files that are given as SOURCEs, not to their directories. */
     const char *sources[] = {"tree/a.jpg", "tree/b.png", "tree/old"};
     const char *exclude[] = {"tree", "b.*"};
     struct walk_config config = config_for(sources);
@@ -445,7 +447,7 @@ static void test_limit_and_sources(void **state)
     assert_int_equal(walk_count(walk), 9);
     walk_close(&walk);
 
-    /* A source that is not there is told even if the limit would never come to it. */
+    /* A missing source is reported even if the limit is reached before it. */
     sources[3] = "tree/new";
     config.options.limit = 1;
     struct error err = fail_to_open(&config, STATUS_USAGE);
@@ -486,7 +488,7 @@ static void test_progress(void **state)
     assert_in_range(progress.last, 501, 1500);
 }
 
-/* The working directory may change after walk_open, and the directory be renamed. */
+/* The working directory may change after walk_open, and the source may be renamed. */
 static void test_open_file_elsewhere(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_walk.h: a scratch directory to walk in, and what the tests of the walk ask of it.
+/* test_walk.h: a scratch directory for tests of the walk, and their common functions.
  *
- * Each test works inside a fresh directory, so that names in it are relative and short. */
+ * Each test runs in a new directory, so that its paths are relative and short. */
 #ifndef CLPIPE_TESTS_UNIT_TEST_WALK_H
 #define CLPIPE_TESTS_UNIT_TEST_WALK_H
 
@@ -21,11 +21,11 @@
 
 struct scratch {
     char path[64];
-    int home; /* descriptor of the directory to go back to */
+    int home; /* descriptor of the original directory */
 };
 
-/* In memory where there is room for it: thousands of directories are slow to make on a busy disk.
- */
+/* The scratch directory is in memory if there is space, because creating thousands of directories
+ * on a busy disk is slow. */
 static inline const char *scratch_parent(void)
 {
     struct statvfs room;
@@ -49,7 +49,7 @@ static inline int scratch_setup(void **state)
     return 0;
 }
 
-/* rm(1) knows how to remove trees that no path reaches. */
+/* rm(1) can remove trees that are too deep for a path. */
 static inline int scratch_teardown(void **state)
 {
     struct scratch *scratch = *state;
@@ -88,7 +88,7 @@ static inline void put_directory(const char *path)
     assert_int_equal(mkdir(path, 0777), 0);
 }
 
-/* A configuration for one source, spooling into the scratch directory. */
+/* Returns a configuration for one source that spools into the scratch directory. */
 static inline struct walk_config config_for(const char *const *source)
 {
     return (struct walk_config){.options = {.sources = source, .source_count = 1},
@@ -107,7 +107,7 @@ static inline struct walk *open_walk(const struct walk_config *config)
     return walk;
 }
 
-/* The error of a walk_open that must fail. */
+/* Opens a walk, which must fail, and returns the error. */
 static inline struct error fail_to_open(const struct walk_config *config, enum status expected)
 {
     struct error err = ERROR_INIT;
@@ -119,8 +119,8 @@ static inline struct error fail_to_open(const struct walk_config *config, enum s
     return err;
 }
 
-/* Reads the whole walk and compares it with `expected`: lines of "path", or "path reason" where an
- * item fails, as one text; checks the count and the sum of sizes on the way. */
+/* Reads the whole walk and compares it with `expected`, which has a line "path" for each item, or
+ * "path reason" for a failure; also checks the number of items and the sum of sizes. */
 static inline void assert_walk(struct walk *walk, const char *expected)
 {
     char *text = NULL;
@@ -160,7 +160,7 @@ static inline void assert_walks(const struct walk_config *config, const char *ex
     assert_null(walk);
 }
 
-/* A descriptor of an item's file, or -1 with errno. */
+/* Opens an item's file; returns a descriptor, or -1 with errno. */
 static inline int open_member(const struct walk *walk, uint16_t source, const char *path)
 {
     const struct source_member member = {.path = path};
@@ -171,7 +171,7 @@ static inline int open_member(const struct walk *walk, uint16_t source, const ch
     return blob.fd;
 }
 
-/* The item that ends the walk's first `skip` ones; its pointers are valid until walk_close. */
+/* Skips `skip` items and returns the next one, whose pointers are valid until walk_close. */
 static inline struct walk_item item_at(struct walk *walk, unsigned skip)
 {
     struct walk_item item;
@@ -181,8 +181,8 @@ static inline struct walk_item item_at(struct walk *walk, unsigned skip)
     return item;
 }
 
-/* Runs `body` in a child that may not read everything. After a failed assertion the child goes on
- * as a test program of its own, whose exit status then is not 0. */
+/* Runs `body` in a child process without permission to read all files. After a failed assertion the
+ * child continues as a test program, and its exit status is not 0. */
 static inline void as_unprivileged(void (*body)(void))
 {
     fflush(NULL);

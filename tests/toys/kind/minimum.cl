@@ -1,5 +1,5 @@
-/* minimum: a toy feature kind with neighbours: counts the smallest luma of each pixel's 3x3. One
- * work-group a tile. */
+/* minimum: a toy feature kind with neighbours: counts the smallest luma in the 3x3 pixels around
+ * each pixel. One work-group per tile. */
 #include "histogram_bins.h"
 
 #define COUNT(i, KIND, n0, n1, n2, n, o, t)                                                        \

@@ -1,6 +1,6 @@
-/* test_kind.c: a kind of feature is one file and one row, with a kernel where it has one of its own.
- * This file has three, and its table takes the place of kinds.c's: one with neighbours, one that
- * makes values of its words, and one that learns a codebook. */
+/* test_kind.c: a new feature kind needs only one file and one table row, and a kernel of its own if
+ * necessary. This file has three kinds, whose table replaces that of kinds.c: one with neighbours,
+ * one that makes values of its words, and one that learns a codebook. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -27,7 +27,7 @@ static uint32_t luma(const uint8_t *p)
     return (77u * p[0] + 150u * p[1] + 29u * p[2] + 128) >> 8;
 }
 
-/* --- neighbours: the least luma of 3x3 pixels, counted --------------------------------------- */
+/* --- neighbours: counts the least luma of 3x3 pixels ------------------------------------------ */
 
 static void count_minimum(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
                           size_t stride)
@@ -84,7 +84,7 @@ static const struct feature_kind total = {
     .examples = total_examples,
 };
 
-/* --- a codebook: pixels counted by the nearest of some lumas, less 128 ----------------------- */
+/* --- a codebook: counts pixels by the nearest of several lumas, minus 128 --------------------- */
 
 static void count_nearest(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
                           size_t stride)
@@ -97,7 +97,7 @@ static void count_nearest(uint32_t *words, const struct feature *feature, const 
     words[codebook_nearest(codebook, &projected)]++;
 }
 
-/* The lumas of all pixels. */
+/* The descriptor of a pixel is its luma. */
 static void describe_luma(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
                           uint32_t y, uint32_t side)
 {
@@ -121,7 +121,8 @@ static const struct feature_kind nearest = {
     .examples = no_examples,
 };
 
-/* Learns, and then counts lumas in 4 bins whatever it has learned: for what becomes of codebooks. */
+/* Learns a codebook, but counts lumas in 4 bins whatever it has learned, to test how codebooks are
+ * stored. */
 static void count_lumas(uint32_t *words, const struct feature *feature, const uint8_t *pixel,
                         size_t stride)
 {
@@ -170,7 +171,7 @@ static void the_table_is_what_there_is(void **state)
     assert_string_equal(set.feature[1].spec, "minimum:bins=7,grid=1x2,normalize=l1");
     assert_int_equal(set.feature[1].dimension, 14);
     assert_string_equal(set.feature[3].spec, "total:bins=1,grid=2x2,normalize=none");
-    /* The others are all of one image, which has no border. */
+    /* The others are computed from the same image, which has no border. */
     const struct feature_image *image = &set.feature[0].image;
     assert_int_equal(feature_image_border(image), 0);
     assert_int_equal(feature_image_border(&set.feature[1].image), 2);
@@ -198,7 +199,7 @@ static void values_are_finished_by_their_kind(void **state)
 
 /* --- on devices ------------------------------------------------------------------------------ */
 
-#define WIDTH  301u /* counted; the picture has 2 columns and rows more, which the minimum needs */
+#define WIDTH  301u /* counted; the picture has 2 more columns and rows, which the minimum needs */
 #define HEIGHT 97u
 #define BORDER 2u
 #define STRIDE (3 * (WIDTH + BORDER))
@@ -212,7 +213,7 @@ struct device_test {
     uint8_t picture[STRIDE * (HEIGHT + BORDER)];
 };
 
-/* Adds the words of one part, which lies alone in the buffer. */
+/* Adds the words of one part, which is alone in the buffer. */
 static void add_part(uint32_t *words, struct device_test *test, struct histogram *histogram,
                      const struct feature_set *features, struct cell_rect rect, uint8_t orientation)
 {
@@ -256,7 +257,8 @@ static void add_part(uint32_t *words, struct device_test *test, struct histogram
     free(got);
 }
 
-/* A picture in strips, one of which is pieces of rows: its parts' words add up to the reference's. */
+/* A picture in strips, one of them in pieces of rows: the words of all parts add up to the
+ * reference's. */
 static void check_parts(struct device_test *test, const struct feature_set *features,
                         uint8_t orientation)
 {
@@ -300,12 +302,12 @@ static void values_are_added_across_parts(void **state)
     struct feature_set features = {0};
     add(&features, "total:grid=5x4");
     add(&features, "total:grid=97x1");
-    add(&features, "gray:bins=50,grid=5x4"); /* the same grid, by another kernel */
+    add(&features, "gray:bins=50,grid=5x4"); /* the same grid, counted by another kernel */
     check_parts(*state, &features, 1);
     check_parts(*state, &features, 7);
 }
 
-/* One plan for each image; counters keep their places. */
+/* There is one plan per image; counters keep their positions. */
 static void plans_are_for_one_image(void **state)
 {
     struct device_test *test = *state;
@@ -357,8 +359,8 @@ static void the_self_test_takes_the_table(void **state)
 
 /* --- an ingest ------------------------------------------------------------------------------- */
 
-/* Width, height: no interior, one pixel of it, small ones, one that is many strips, one that is
- * pieces of rows. */
+/* Widths and heights: without an interior, with one pixel of interior, small, large enough for
+ * several strips, and large enough for pieces of rows. */
 static const uint32_t sizes[][2] = {{1, 1},   {2, 40},  {3, 3},     {17, 31},
                                     {90, 64}, {64, 90}, {901, 700}, {70001, 7}};
 #define PICTURES (sizeof sizes / sizeof *sizes)
@@ -400,7 +402,7 @@ static void write_pictures(void)
     }
 }
 
-/* The words of a feature by the reference, blurred by the reference. */
+/* Computes the words of a feature with the reference, blurred if necessary. */
 static void reference(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                       uint32_t width, uint32_t height)
 {
@@ -480,7 +482,7 @@ static void all_kinds_in_one_ingest(void **state)
 
 /* --- codebooks ------------------------------------------------------------------------------- */
 
-/* A codebook of two words. */
+/* Makes a codebook of two words. */
 static void make_codebook(struct feature_codebook *codebook, const char *descriptor)
 {
     struct error err = ERROR_INIT;
@@ -517,7 +519,7 @@ static void codebooks_are_part_of_the_spec(void **state)
     assert_int_equal(words[0], 1);
     assert_int_equal(words[1], 2);
 
-    /* The spec asks for that codebook and takes no other. */
+    /* The spec of the feature names this codebook and accepts no other. */
     add(&again, feature->spec);
     assert_string_equal(again.feature[0].spec, feature->spec);
     assert_null(again.feature[0].codebook);
@@ -555,7 +557,7 @@ static void other_codebooks_are_refused(void **state)
     assert_int_equal(feature_set_add(&set, "nearest:bins=2,words=2", NORMALIZE_L1, &err),
                      STATUS_USAGE);
     assert_int_equal(feature_set_add(&set, "nearest:words=1", NORMALIZE_L1, &err), STATUS_USAGE);
-    /* Kinds that learn nothing have no such options. */
+    /* Kinds without a codebook do not have these options. */
     char spec[64];
     snprintf(spec, sizeof spec, "rgb:codebook=%032d", 0);
     assert_int_equal(feature_set_add(&set, spec, NORMALIZE_L1, &err), STATUS_USAGE);
@@ -575,7 +577,7 @@ static void write_sample(const char *in, uint32_t first, uint32_t count)
         snprintf(path, sizeof path, "%s/%03u.ppm", in, i);
         FILE *file = fopen(path, "wb");
         assert_non_null(file);
-        /* Some cannot be decoded, and none of them is of one colour with another. */
+        /* Some cannot be decoded, and no two have the same colours. */
         fprintf(file, i % 7 == 3 ? "P6 9999 9999 255\n" : "P6 8 5 255\n");
         for (uint32_t p = 0; p < 120; p++)
             fputc((int)((i * 37 + p * (i + 3)) & 0xff), file);
@@ -638,7 +640,7 @@ static void identity_of(char hex[65], const char *path)
     result_close(&result);
 }
 
-/* The codebooks of a file are those of its features, and depend on the files alone. */
+/* The codebooks of a file are those of its features and depend only on the files. */
 static void codebooks_are_learned_from_the_files_alone(void **state)
 {
     struct error err = ERROR_INIT;
@@ -673,7 +675,8 @@ static void codebooks_are_learned_from_the_files_alone(void **state)
     assert_string_equal(identity[1], identity[0]);
 }
 
-/* A run that is interrupted, however early, continues with the codebooks that it has learned. */
+/* An interrupted run continues with the codebooks that it has learned, even if it was interrupted
+ * early. */
 static void learned_codebooks_survive(void **state)
 {
     struct error err = ERROR_INIT;
@@ -692,7 +695,7 @@ static void learned_codebooks_survive(void **state)
     assert_int_equal(codebooks_read_log(&before, work, &err), STATUS_OK);
     assert_int_equal(before.count, 2);
 
-    /* Others would be learned now. */
+    /* With these files, other codebooks would be learned now. */
     write_sample(t.in, SAMPLE_PICTURES, 60);
     t.config.stop = NULL;
     t.config.progress = NULL;
@@ -722,7 +725,7 @@ static void learned_codebooks_survive(void **state)
     result_close(&result);
 }
 
-/* What is beside a log is trusted only whole. */
+/* Codebooks beside a log are used only if they are intact. */
 static void damaged_codebooks_of_a_log_are_refused(void **state)
 {
     struct error err = ERROR_INIT;
@@ -738,7 +741,7 @@ static void damaged_codebooks_of_a_log_are_refused(void **state)
     snprintf(path, sizeof path, "%s.partial/learned", t.out);
     FILE *file = fopen(path, "r+b");
     assert_non_null(file);
-    /* Everything behind the superblock. */
+    /* Everything after the superblock. */
     assert_int_equal(fseek(file, 0, SEEK_END), 0);
     const long size = ftell(file);
     assert_int_equal(fseek(file, 96, SEEK_SET), 0);
@@ -752,7 +755,7 @@ static void damaged_codebooks_of_a_log_are_refused(void **state)
     assert_int_equal(err.remedy, REMEDY_START_OVER);
 }
 
-/* Too few images: the other features are taken. */
+/* With too few images, the other features are used. */
 static void few_images_have_other_features(void **state)
 {
     struct error err = ERROR_INIT;
@@ -770,7 +773,7 @@ static void few_images_have_other_features(void **state)
     assert_non_null(result_feature_find(result, "gray_5"));
     assert_string_equal(result->preset, few.preset);
     result_close(&result);
-    /* Without them, 20 images do. */
+    /* Without alternative features, 20 images are sufficient. */
     t.config.few = NULL;
     t.config.store.fresh = true;
     assert_int_equal(learn(&t), STATUS_OK);

@@ -1,4 +1,5 @@
-/* total: a toy feature kind: the sum of all samples of each cell, as one word. One work-group a tile. */
+/* total: a toy feature kind: the sum of all samples of each cell, as one word. One work-group per
+ * tile. */
 #include "histogram_bins.h"
 
 #define ADD(i, KIND, n0, n1, n2, n, o, t)                                                          \

@@ -1,5 +1,5 @@
-/* test_method.c: a method of k-means is one file and one row. This file is one, and its table takes
- * the place of methods.c's. */
+/* test_method.c: a new k-means method needs only one file and one table row. This file has a method
+ * whose table replaces that of methods.c. */
 #include "runner.h"
 
 #include "kmeans/cluster.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- the method: Lloyd's, but the centroids move a given number of times --------------------- */
+/* --- the method: Lloyd's with a fixed number of steps ---------------------------------------- */
 
 #define STEPS 3
 
@@ -78,7 +78,7 @@ static void run(struct cluster_outcome *out, struct ocl_context *context, const 
         fail_msg("%s: %s", method, err.sentence);
 }
 
-/* As many of Lloyd's iterations give the same bits. */
+/* The same number of Lloyd's iterations gives the same bits. */
 static void moves_three_times(void **state)
 {
     struct cluster_outcome steps, lloyd;

@@ -1,6 +1,6 @@
-/* test_source.c: a kind of source is one file and one row. This file is two, and its table takes the
- * place of source_kinds.c's: "count:N" is N pictures in memory, and a file that ends in ".chain" is
- * pictures one behind the other, each with its length before it. */
+/* test_source.c: a new kind of source needs only one file and one table row. This file has two
+ * kinds, whose table replaces that of source_kinds.c: "count:N" is N pictures in memory, and a file
+ * that ends in ".chain" contains pictures one after another, each preceded by its length. */
 #include "runner.h"
 
 #include "base/clock.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- pictures made from their number, in the order of the listing ---------------------------- */
+/* --- pictures that are generated from their number, in listing order ------------------------- */
 
 #define SIDE 5
 
-/* A picture of SIDE x SIDE pixels whose samples are all `number`. */
+/* Makes a picture of SIDE x SIDE pixels whose samples are all `number`. */
 static size_t make_ppm(uint8_t **out, unsigned number)
 {
     uint8_t *ppm = malloc(32 + SIDE * SIDE * 3);
@@ -37,7 +37,7 @@ static bool is_count(const char *name, const struct stat *st)
 
 static enum status open_count(struct source *source, struct error *err)
 {
-    source->state = calloc(1, sizeof(uint64_t)); /* where the next member to be opened may be */
+    source->state = calloc(1, sizeof(uint64_t)); /* number of the next member that can be opened */
     return source->state ? STATUS_OK : error_memory(err, sizeof(uint64_t), "a count");
 }
 

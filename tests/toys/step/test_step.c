@@ -1,6 +1,6 @@
-/* test_step.c: a step is one file and one row. This file is two, and its table takes the place of
- * table.c's: `invert`, behind which every feature is counted, and `doubt` in place of the JPEG step,
- * which hands back what has coefficients. */
+/* test_step.c: a new step needs only one file and one table row. This file has two steps, whose
+ * table replaces that of table.c: `invert`, after which all features are counted, and `doubt`,
+ * which replaces the JPEG step and hands back pictures with coefficients. */
 #include "runner.h"
 
 #include "base/random.h"
@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jpeglib.h> /* behind stdio.h, which it needs */
+#include <jpeglib.h> /* requires stdio.h */
 
-/* --- the steps: a work-item copies a part, each byte with bits inverted, or sets its verdict -- */
+/* --- the steps: each work-item copies a part with inverted bits, or sets its verdict ---------- */
 
 #define PROVEN 0xffffffffu
 
@@ -123,7 +123,7 @@ static enum status enqueue_toy(void *state, struct ocl_queue *queue, struct step
                               &io->events[0], err);
 }
 
-/* Twice the space that it needs, so that parts have other places than in the slot. */
+/* Twice the necessary space, so that parts are not at their positions in the slot. */
 static void invert_shape(struct part_shape *shape, const struct step_node *node)
 {
     (void)node;
@@ -164,7 +164,7 @@ static const struct step invert_step = {.name = "invert",
                                         .output = invert_shape,
                                         TOY};
 
-/* Room for grey pictures, whose pixels take more than their coefficients. */
+/* Has space for grey pictures, whose pixels take more than their coefficients. */
 static const struct step doubt_step = {.name = "doubt",
                                        .needed = needs_doubt,
                                        .takes = PAYLOAD_DCT,
@@ -175,7 +175,7 @@ static const struct step doubt_step = {.name = "doubt",
 
 const struct step *const steps[] = {&doubt_step, &invert_step, &count_step, &code_step, NULL};
 
-/* --- a feature is counted behind a step ------------------------------------------------------ */
+/* --- a feature is counted after a step -------------------------------------------------------- */
 
 #define PICTURES 40u
 #define SIDE     700u
@@ -204,7 +204,7 @@ static void fail_device(void *context, const struct error *err, unsigned alive)
     fail_msg("%s", err->sentence);
 }
 
-/* Submits the picture in strips of any number of rows, and gives up some parts. */
+/* Submits the picture in strips of random heights, and gives up some parts. */
 static void submit_picture(struct staging *staging, struct picture *picture, uint32_t *random)
 {
     for (uint32_t y = 0; y < picture->height;) {
@@ -278,7 +278,7 @@ static void test_a_feature_behind_a_step(void **state)
     ocl_devices_close(&devices);
 }
 
-/* --- what is handed back is decoded by the host ---------------------------------------------- */
+/* --- pictures that are handed back are decoded by the host ------------------------------------ */
 
 static char directory[] = "/tmp/toy_step.XXXXXX";
 static char path[4096];
@@ -330,7 +330,7 @@ static int make_files(void **state)
         snprintf(name, sizeof name, "pictures/%02u.jpg", i);
         write_jpeg(name, 300 + 10 * i, 420 - 12 * i, i % 3 ? 3 : 1, &random);
     }
-    /* Truncated: the host decides on it, with or without the step. */
+    /* A truncated picture: the host decides about it, with or without the step. */
     return truncate(file("pictures/07.jpg"), 9000);
 }
 
@@ -350,7 +350,7 @@ static enum status find_devices(void *context, struct ocl_selection *found, stru
     return ocl_devices_open(devices, 2, err);
 }
 
-/* The counts of all pictures, in walk order. */
+/* Returns the counts of all pictures, in walk order. */
 static uint64_t ingest(uint32_t *counts, const char *output, enum plan_jpeg jpeg)
 {
     struct error err = ERROR_INIT;
@@ -394,8 +394,8 @@ static void test_handed_back(void **state)
     const uint64_t pixels = ingest(host, "host.h5", PLAN_JPEG_HOST);
     assert_int_equal(doubted, 0);
     assert_int_equal(ingest(device, "device.h5", PLAN_JPEG_DEVICE), pixels);
-    /* Each once at most: the truncated one does not come so far, and a slot's worth of pictures has
-     * come as pixels before the kernels were built. */
+    /* Each picture is doubted at most once. The truncated one does not get so far, and the pictures
+     * of one slot arrived as pixels before the kernels were built. */
     assert_in_range(doubted, FILES / 2, FILES - 1);
     assert_memory_equal(host, device, sizeof host);
     uint64_t sum = 0;
