@@ -1,4 +1,4 @@
-"""Synthetic archives, one per case, with the expected results of an ingest."""
+"""Synthetic archives, one per case, with the results expected of `clpipe ingest`."""
 import bz2
 import gzip
 import io
@@ -18,7 +18,7 @@ def add(archive, name, content=b"", **more):
 
 
 def made_tar(members, **options):
-    """A tar of (name, content) or (name, TarInfo fields)."""
+    """A tar archive of members given as (name, content) or (name, TarInfo fields)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, **{"mode": "w", **options}) as archive:
         for name, content in members:
@@ -35,7 +35,7 @@ def padded(content):
 
 def member(name, content=b"", kind=b"0", size=None, magic=b"ustar\x0000", prefix=b"", more=None,
            checksum=None):
-    """One tar header with its content, every field as given; more: bytes by offset."""
+    """A tar header and its content. Fields are written as given; `more` maps offsets to other bytes."""
     size = b"%011o\0" % len(content) if size is None else size
     head = bytearray(512)
     for at, field in {0: name, 100: b"0000644\0", 108: b"0000000\0", 116: b"0000000\0", 124: size,
@@ -47,7 +47,7 @@ def member(name, content=b"", kind=b"0", size=None, magic=b"ustar\x0000", prefix
 
 
 def pax(records, kind=b"x"):
-    """A pax header; records: keys and values as bytes, or one record as it stands."""
+    """A pax header. Each record is a (key, value) pair of bytes, or bytes that are written unchanged."""
     text = b""
     for record in records:
         if isinstance(record, bytes):
@@ -80,7 +80,7 @@ def made_zip(members, method=zipfile.ZIP_STORED, zip64=False, comment=b""):
 
 
 class Unseekable(io.RawIOBase):
-    """What makes zipfile write data descriptors."""
+    """An output without seek(), for which zipfile writes data descriptors."""
     def __init__(self):
         self.content = b""
 
@@ -102,7 +102,7 @@ def streamed_zip(members, method):
 
 def zip_member(name, content, stored=None, method=0, flags=0, local_name=None, crc=None, size=None,
                packed=None, extra=b"", local_extra=b"", mode=0o100644, offset=None, disk=0):
-    """Fields of a member, for raw_zip; `stored` are its bytes in the file."""
+    """The fields of a member for raw_zip; `stored` holds the member's bytes as they appear in the file."""
     stored = content if stored is None else stored
     return dict(name=name, stored=stored, method=method, flags=flags, extra=extra, mode=mode, disk=disk,
                 local_name=name if local_name is None else local_name, local_extra=local_extra,
@@ -133,7 +133,7 @@ def raw_zip(members, front=b"", count=None, directory_size=None, directory_offse
 
 
 def zstd_frame(content, rle=0):
-    """A zstd frame of raw blocks, and of `rle` blocks of 128 KiB of zeros."""
+    """A zstd frame: `content` in raw blocks, then `rle` run-length blocks of 128 KiB of zeros each."""
     out = b"\x28\xb5\x2f\xfd\x00\x58" # a window of 2 MiB
     parts = [content[at:at + 65536] for at in range(0, len(content), 65536)]
     blocks = [(0, len(part), part) for part in parts] + [(1, 1 << 17, b"\0")] * rle
@@ -147,7 +147,7 @@ def skippable(content):
 
 
 def xz(content):
-    """With a small dictionary."""
+    """Compresses with xz and a small dictionary."""
     return lzma.compress(content, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 4096}])
 
 
@@ -170,8 +170,8 @@ def flip(content, at):
 
 
 def made_archives(picture):
-    """{name: (content, its images, its failures by name: "reason: how the message begins")}; the name
-    "" is that of the archive, None that of the file where it is no archive."""
+    """{archive: (content, expected images, expected failures)}. The failures map the name of a member to
+    "reason: start of the message"; the name "" means the archive itself, None a file not read as an archive."""
     one = [("a.png", picture)]
     a = member(b"a.png", picture)
     b = member(b"b.png", picture)
@@ -188,7 +188,7 @@ def made_archives(picture):
     SPARSE = "unsupported: stored as a sparse file"
     good = ["a.png"]
     table = {
-        # names in tar
+        # tar: names
         "pax-long.tar": (made_tar([("p" * 300 + ".png", picture)], format=tarfile.PAX_FORMAT),
                          ["p" * 300 + ".png"], {}),
         "gnu-long.tar": (made_tar([("d/" * 120 + "g.png", picture)], format=tarfile.GNU_FORMAT),
@@ -214,7 +214,7 @@ def made_archives(picture):
         "hidden.tar": (made_tar([(".h.png", picture), (".d/a.png", picture)] + one), good, {}),
         "up.tar.gz": (made_tar([("../a.png", picture)] + one, mode="w:gz"), good, {"../a.png": OUT}),
         "again.txz": (xz(made_tar(one + one)), good, {"a.png": AGAIN}),
-        # sizes in tar
+        # tar: sizes
         "pax-size.tar": (pax([(b"size", b"%d" % len(picture))]) +
                          member(b"a.png", picture, size=b"00000000000\0") + b + END,
                          ["a.png", "b.png"], {}),
@@ -236,7 +236,7 @@ def made_archives(picture):
         "negative-real.tar": (member(b"a.png", picture, magic=b"ustar  \0",
                                      more={483: b"\xff" * 12}) + b + END, ["b.png"],
                               {"a.png": "corrupt: the archive states a size below 0"}),
-        # what is no file, in tar
+        # tar: members that are not regular files
         "hard.tar": (made_tar(one + [("h.png", {"type": tarfile.LNKTYPE, "linkname": "a.png"})]),
                      good, {"h.png": LINK}),
         "symbolic.tar": (made_tar([("s.png", {"type": tarfile.SYMTYPE, "linkname": "a.png"}),
@@ -270,7 +270,7 @@ def made_archives(picture):
                            member(b"GNUSparseFile.0/s.png",
                                   padded(b"1\n512\n%d\n" % len(picture)) + picture) + b + END,
                            ["b.png"], {"s.png": SPARSE}),
-        # beginnings and ends of tar
+        # tar: start and end of the archive
         "zeros.tar": (bytes(10240), [], {}),
         "nothing.tar": (b"", [], {"": "empty: an empty file"}),
         "folders.tar": (made_tar([("d", {"type": tarfile.DIRTYPE}), ("e", {"type": tarfile.DIRTYPE})]),
@@ -381,7 +381,7 @@ def made_archives(picture):
                    {"../../a.png": OUT}),
         "absolute.zip": (made_zip([("/etc/a.png", picture), ("b.png", picture)]), ["b.png"],
                          {"/etc/a.png": OUT}),
-        # one inside the other, and files that are not archives
+        # nested archives, and files whose content does not match their name
         "nested.tar": (made_tar([("in.tar", tar), ("in.zip", made_zip(one))] + one), good,
                        {"in.tar": "not-an-image", "in.zip": "not-an-image"}),
         "nested.zip": (made_zip([("in.tar.gz", gzip.compress(tar))] + one), good,
@@ -398,7 +398,7 @@ def made_archives(picture):
 
 
 def made_bombs(picture):
-    """{name: content}: a.png of 257 MiB of zeros, then b.png."""
+    """{name: content}. Each archive holds a.png, which is 257 MiB of zeros, followed by b.png."""
     mib = 257
     front = member(b"a.png", size=b"%011o\0" % (mib << 20))
     back = member(b"b.png", picture) + END

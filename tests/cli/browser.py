@@ -1,5 +1,5 @@
-"""Headless Chromium for tests of pages: what is shown, clicks and typing, and whether there were
-error messages or requests outside of the folder."""
+"""Drives headless Chromium for the tests of HTML pages: reads what is shown, clicks and types, and collects
+error messages and requests outside the folder."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def require():
 
 
 class Browser:
-    """A window on one folder of pages."""
+    """A browser window that shows the pages of one folder."""
 
     def __init__(self, profile):
         from selenium import webdriver
@@ -39,7 +39,7 @@ class Browser:
         self.folder = None
 
     def open(self, folder, view="", width=1280, height=800, dark=False):
-        """Loads index.html at a view ("#/map"), in a window of that size."""
+        """Loads index.html at a view such as "#/map" in a window of the given size."""
         self.folder = Path(folder).resolve()
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
@@ -51,7 +51,7 @@ class Browser:
         self.wait("return document.querySelector('main h1') !== null")
 
     def go(self, view):
-        """Follows a link of the page's own."""
+        """Navigates to another view of the loaded page."""
         self.run("location.hash = arguments[0]", view)
         self.wait("return App.shownView === arguments[0] || "
                   "document.getElementById('picture').open", view)
@@ -60,7 +60,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def wait(self, condition, *arguments, seconds=10):
-        """Until the script returns something true, which is returned."""
+        """Waits until the script returns a true value, and returns that value."""
         end = time.monotonic() + seconds
         while True:
             value = self.run(condition, *arguments)
@@ -70,7 +70,7 @@ class Browser:
             time.sleep(0.02)
 
     def find(self, selector):
-        """The visible elements that fit."""
+        """The visible elements that match a CSS selector."""
         from selenium.webdriver.common.by import By
         return [e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()]
 
@@ -89,7 +89,7 @@ class Browser:
         self.driver.save_screenshot(str(path))
 
     def logs(self):
-        """What was logged since the last call: complaints, and addresses that were asked for."""
+        """The messages logged and the URLs requested since the last call."""
         complaints = [entry["message"] for entry in self.driver.get_log("browser")]
         asked = []
         for entry in self.driver.get_log("performance"):
@@ -99,11 +99,11 @@ class Browser:
         return complaints, asked
 
     def check(self):
-        """No complaint since open(), and nothing asked for outside of the folder."""
+        """Asserts that nothing was logged since open() and that nothing outside the folder was requested."""
         complaints, asked = self.logs()
         assert complaints == []
         inside = "file://" + quote(str(self.folder)) + "/"
-        assert asked, "nothing was loaded at all"
+        assert asked, "nothing was loaded"
         assert [url for url in asked if not url.startswith((inside, "data:"))] == []
 
     def close(self):

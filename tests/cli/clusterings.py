@@ -1,4 +1,4 @@
-"""Clusterings: made, and as they are stored."""
+"""Helpers that create clusterings and read them from files."""
 
 import json
 
@@ -8,14 +8,14 @@ from conftest import run_clpipe
 
 
 def cluster(*args, cwd, code=0):
-    """The report of `clpipe cluster`; what the program left where it ends with another code."""
+    """Runs `clpipe cluster` and returns its JSON report, or the completed process where `code` is an error."""
     result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
     assert result.returncode == code, result.stderr
     return json.loads(result.stdout) if code == 0 else result
 
 
 def stored(path, name="kmeans"):
-    """Arrays and attributes of a clustering."""
+    """The datasets and the attributes of a stored clustering."""
     with h5py.File(path, "r") as file:
         group = file["clusters"][name]
         return ({key: group[key][:] for key in group},

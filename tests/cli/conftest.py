@@ -1,4 +1,4 @@
-"""What the whole-program tests share: the program, a runner, and small sets of images."""
+"""Fixtures and helpers of the whole-program tests: the program, functions to run it, and small sets of images."""
 
 import os
 import signal
@@ -14,26 +14,26 @@ ROOT = Path(__file__).resolve().parents[2]
 CLPIPE = Path(os.environ.get("CLPIPE", "build/release/clpipe"))
 if not CLPIPE.is_absolute():
     CLPIPE = ROOT / CLPIPE
-# Beside the program that was built; the wheel has it in clpipe/lib.
+# In a build, the library is beside the program; in the wheel, it is in clpipe/lib.
 LIBRARY = next((path for path in (CLPIPE.parent / "libclpipe.so.1", CLPIPE.parents[1] / "lib" / "libclpipe.so.1")
                 if path.exists()), CLPIPE.parent / "libclpipe.so.1")
 
-# tools/check --long and --all: more kills, more faults, larger data.
+# Set by tools/check --long and --all: more kills, more faults, larger data.
 LONG = bool(os.environ.get("CLPIPE_LONG"))
 ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
-# tools/check where much has changed: the tests that are neither slow nor deep, with fewer faults.
+# Set by tools/check for the core tests (neither slow nor deep), which inject fewer faults.
 CORE = bool(os.environ.get("CLPIPE_CORE"))
-# Processor seconds that a test of that core may take; they take up to 2.
+# The most processor seconds that a core test may use; they usually use at most 2.
 CORE_SECONDS = 10
 HANG_SECONDS = 30
-# For everything drawn at random.
+# The seed of all random numbers.
 SEED = int(os.environ.get("CLPIPE_SEED") or 1)
 NOBODY = 65534
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The mark `variations`: one case stands for all where much has changed."""
+    """Of a test with the mark `variations`, marks every case but the first as deep."""
     seen = set()
     for item in items:
         if item.get_closest_marker("variations"):
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items):
 
 
 def restore_signals():
-    """Programs would ignore or block what the shell, or a build in the background, does."""
+    """Restores signals that a shell or a background build ignores or blocks: the program would inherit that."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
                    signal.SIGUSR2, signal.SIGCHLD):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -65,7 +65,7 @@ def log_bytes(work):
 
 
 def log_blocks(data):
-    """The complete blocks of a log: offsets of the block and of its columns (begin, bytes)."""
+    """Yields the complete blocks of a log: the offset of the block, and the (offset, size) of its columns."""
     align = 4096
     at = (32 + struct.unpack_from("<I", data, 12)[0] + align - 1) // align * align if len(data) >= 32 else len(data)
     while at + 32 <= len(data):
@@ -82,11 +82,11 @@ def log_blocks(data):
         at = (begin + align - 1) // align * align
 
 
-LOG_ROW, LOG_END = 152, 136  # bytes of struct log_row (result/records.h), and before its `end`
+LOG_ROW, LOG_END = 152, 136  # size of struct log_row (result/records.h), offset of its field `end`
 
 
 def log_records(work):
-    """The paths of the whole records in the logs: images, and all others."""
+    """The paths in the complete records of the logs, as two lists: images, and everything else."""
     paths = [], []
     for log in logs_of(work):
         data = log.read_bytes()
@@ -106,7 +106,7 @@ def pytest_terminal_summary(terminalreporter):
                       for reports in terminalreporter.stats.values() for report in reports
                       if getattr(report, "when", None) == "teardown"), reverse=True)
     if seconds:
-        terminalreporter.write_line(f"{sum(s for s, _ in seconds):.1f} s of processors; most:")
+        terminalreporter.write_line(f"{sum(s for s, _ in seconds):.1f} s of processor time; the longest tests:")
     for taken, name in seconds[:15]:
         terminalreporter.write_line(f"{taken:8.1f} s  {name}")
 
@@ -116,7 +116,7 @@ def processor_seconds():
 
 
 def descendants():
-    """{pid: processor ticks} of the processes that this one has started, and theirs."""
+    """{pid: processor ticks} of all descendants of this process."""
     parents, ticks = {}, {}
     for entry in os.listdir("/proc"):
         try:
@@ -136,8 +136,8 @@ def descendants():
 
 @pytest.fixture(autouse=True)
 def limits(request):
-    """A test that uses no processor for 30 seconds, 90 with the mark `waits`, hangs: its processes are killed.
-    Tests of the core have a budget."""
+    """Fails a test that uses no processor time for 30 seconds (90 with the mark `waits`) and kills its processes.
+    Also fails a core test that exceeds CORE_SECONDS."""
     seen, idle = -1.0, 0
     hang_seconds = HANG_SECONDS * (3 if request.node.get_closest_marker("waits") else 1)
 
@@ -166,11 +166,11 @@ def limits(request):
     request.node.user_properties.append(("processor seconds", taken))
     marked = any(request.node.get_closest_marker(mark) for mark in ("slow", "deep"))
     if CORE and not marked and taken > CORE_SECONDS:
-        pytest.fail(f"{taken:.1f} s of processors: mark it deep or slow (docs/development.md)")
+        pytest.fail(f"{taken:.1f} s of processor time: mark it deep or slow (docs/development.md)")
 
 
-# For a new file of a test that says nothing of features: the default learns a codebook, or complains of too
-# few images.
+# Used for a new file if a test names no feature: by default, the program would learn a codebook or fail for lack
+# of images.
 FEATURE = ["--feature", "rgb:bins=8x8x8"]
 
 
@@ -188,7 +188,7 @@ def with_feature(args, feature, cwd):
 
 
 def run_clpipe(*args, cwd=None, env=None, timeout=120, feature=FEATURE, **kwargs):
-    """Runs the program; the environment is the caller's with `env` over it (None removes)."""
+    """Runs the program in this process's environment, as changed by `env` (None removes a variable)."""
     args = with_feature(list(map(str, args)), feature, cwd)
     environment = dict(os.environ)
     for key, value in (env or {}).items():
@@ -201,7 +201,7 @@ def run_clpipe(*args, cwd=None, env=None, timeout=120, feature=FEATURE, **kwargs
     result = subprocess.run([str(CLPIPE), *args], cwd=cwd, env=environment, text=True,
                             timeout=timeout, **kwargs)
     if args[:1] == ["verify"] and result.returncode == 0 and len(args) == 2 and args[1][:1] != "-":
-        import meaning  # numpy takes a while
+        import meaning  # not at the top: importing numpy is slow
 
         meaning.check(Path(cwd or ".", args[1]))
     return result
@@ -213,7 +213,7 @@ def error_lines(result):
 
 
 def check_one_error(result, code, *parts):
-    """One clear line with all of `parts`, nothing on standard output, and the exit code."""
+    """Asserts the exit code, an empty standard output, and a single error line that contains all of `parts`."""
     assert result.returncode == code, result.stderr
     lines = result.stderr.splitlines()
     assert len(lines) == 1, result.stderr
@@ -224,14 +224,14 @@ def check_one_error(result, code, *parts):
 
 
 def digest(path):
-    """The identity of a result."""
+    """The digest of a result, from `clpipe info --digest`."""
     result = run_clpipe("info", "--digest", path)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
 
 
 def as_nobody(cwd, *args):
-    """Runs as an unprivileged user: as itself if the tests are not root's."""
+    """Runs the program as an unprivileged user: as nobody if the tests run as root, else as the current user."""
     def give_up():
         if os.geteuid() == 0:
             os.setgroups([])
@@ -247,7 +247,7 @@ def as_nobody(cwd, *args):
 
 
 def open_to_nobody(directory):
-    """Lets an unprivileged user enter a directory of the tests."""
+    """Gives unprivileged users access to a directory of the tests."""
     if os.geteuid() == 0:
         for parent in [CLPIPE, *CLPIPE.parents]:
             if not os.stat(parent).st_mode & stat.S_IXOTH:
@@ -267,14 +267,14 @@ def program():
 
 @pytest.fixture
 def clpipe(tmp_path, program):
-    """The runner, in a directory of the test's own."""
+    """run_clpipe, with the test's temporary directory as the working directory."""
     def run(*args, cwd=tmp_path, **kwargs):
         return run_clpipe(*args, cwd=cwd, **kwargs)
     return run
 
 
 def draw_photos(directory, count=12):
-    """Small pictures in three colours, JPEG and PNG, two of them equal; returns relative paths."""
+    """Draws small JPEG and PNG pictures in three colours and copies one of them; returns the relative paths."""
     import numpy
     from PIL import Image
     random = numpy.random.default_rng(7)
@@ -295,7 +295,7 @@ def draw_photos(directory, count=12):
 
 
 def spoil(directory):
-    """Adds files that fail, and one that is no image; returns {path: reason}."""
+    """Adds files that cannot be decoded and one that is not an image; returns {path: reason}."""
     directory = Path(directory)
     jpeg = (directory / "green" / "01.jpg").read_bytes()
     files = {
@@ -313,7 +313,7 @@ def spoil(directory):
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory):
-    """Thirteen good pictures. Not to be changed by tests."""
+    """Thirteen valid pictures. Tests must not change them."""
     directory = tmp_path_factory.mktemp("photos")
     draw_photos(directory)
     return directory
@@ -321,7 +321,7 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory):
-    """The same with broken files. Not to be changed by tests."""
+    """The same pictures plus broken files. Tests must not change them."""
     directory = tmp_path_factory.mktemp("mixed")
     draw_photos(directory)
     spoil(directory)
@@ -330,7 +330,7 @@ def mixed(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(mixed, tmp_path_factory, program):
-    """A result of `mixed` with two features and clusters. Not to be changed by tests."""
+    """A result of `mixed` with two features and a clustering. Tests must not change it."""
     output = tmp_path_factory.mktemp("finished") / "result.h5"
     ingest = run_clpipe("ingest", mixed, "-o", output, "--feature", "rgb:bins=8x8x8",
                         "--feature", "counts=gray:bins=100,normalize=none")

@@ -1,4 +1,4 @@
-"""Writes a file of format 3 in format 2, by hand: for the tests of tools/convert."""
+"""Rewrites a file of format 3 as format 2 with h5py, for the tests of tools/convert."""
 
 import hashlib
 import re
@@ -30,7 +30,7 @@ def bytes_of(text):
 
 
 def text_of(name):
-    """As in format 2."""
+    """The text that format 2 stores for a name."""
     text = name.decode("utf-8", "surrogateescape")
     return re.sub("[\udc80-\udcff]", lambda byte: f"\\x{ord(byte[0]) - 0xdc00:02x}", text)
 
@@ -132,7 +132,7 @@ def copy_attributes(old, new):
 
 
 def write(path, target):
-    """Parts of a merged file must have been written before."""
+    """Writes the file at `path` to `target` as format 2. Write the parts of a merged file first."""
     with h5py.File(path) as old, h5py.File(target, "w", libver=("earliest", "v110")) as new:
         copy_attributes(old, new)
         new.attrs.create("clpipe_format", 2, dtype="i4")
@@ -164,7 +164,7 @@ def write(path, target):
                 scale(new, data, "part")
             for part in parts:
                 part.close()
-    with h5py.File(target) as new:  # virtual datasets are shown where all files are only read
+    with h5py.File(target) as new:  # virtual datasets can be read only while all files are open read-only
         roots = {name: root(f"/features/{name}", item) for name, item in new.get("features", {}).items()}
     with h5py.File(target, "r+") as new:
         for item in new.get("clusters", {}).values():

@@ -1,5 +1,5 @@
-"""Matrices to cluster, each with first centroids, for the tests of answers and of bits. All are
-float32 and come from seeds."""
+"""Matrices to cluster, each with initial centroids, for the tests of correct and of bit-identical results. All
+are float32 and reproducible."""
 
 import subprocess
 
@@ -17,12 +17,12 @@ def mixture(random, n, d, k, noise=1.5):
 
 
 def spread(rows, k):
-    """Different rows, evenly spaced."""
+    """Every n-th row, k rows in all."""
     return rows[:: len(rows) // k][:k]
 
 
 def digits(random, n):
-    """28 x 28 grey values: ten shapes of strokes, moved by two pixels at most, noise on the ink."""
+    """Images of 28 x 28 grey values: ten shapes made of strokes, shifted by at most two pixels, with noise."""
     y, x = numpy.mgrid[0:28, 0:28]
     shapes = numpy.zeros((10, 28, 28))
     for shape in shapes:
@@ -39,12 +39,12 @@ def digits(random, n):
 
 
 def near_ties(random, n):
-    """Integers whose answer is known. Centres come in pairs, a and a + D, and half of the rows lie
-    around the middle of a pair: there one coordinate, in which D is 2, moves a row by -1, 0 or 1,
-    so that the squared distances, of 2^34 and more, differ by -4, 0 (a tie) or 4. Each row has its
-    mirror image about its centre, so means are the centres. First centroids are the centres, all
-    moved by the same integers at right angles to every D, which changes no difference. Sums of
-    squares stay below 2^53. Returns rows, first centroids, labels and centres."""
+    """Integer rows with a known clustering. The centres come in pairs, a and a + D, and half of the rows lie
+    near the midpoint of a pair. There, a row is moved by -1, 0 or 1 along one coordinate, in which D is 2, so
+    its squared distances to the two centres, which exceed 2^34, differ by -4, 0 (a tie) or 4. Every row has a
+    mirror image about its centre, so the mean of each cluster is its centre. The initial centroids are the
+    centres, all moved by the same integer vector orthogonal to every D, which changes no difference. Sums of
+    squares stay below 2^53. Returns the rows, the initial centroids, the labels and the centres."""
     pairs, d = 16, 12
     base = 2 * random.integers(-2**20, 2**20, (pairs, d))
     base[:, 0] = 2**19 * (numpy.arange(pairs) - pairs // 2)
@@ -68,8 +68,7 @@ def near_ties(random, n):
 
 
 def photos(directory):
-    """Joint histograms of photographs (those beside the project, else generated ones); `hellinger`
-    clusters their square roots."""
+    """Joint colour histograms of the photographs in PHOTOS, or of generated images if that folder is missing."""
     folder = PHOTOS
     if not folder.is_dir():
         folder = directory / "sample"
@@ -82,7 +81,7 @@ def photos(directory):
 
 
 def make(name, directory, large=False):
-    """Rows and first centroids of the set of that name."""
+    """Returns the rows and the initial centroids of the named matrix."""
     random = numpy.random.default_rng(sum(name.encode()))
     n = 30000 if large else 2000
     k = 40 if large else 16
@@ -124,7 +123,7 @@ NAMES = ["photographs", "mixture", "noise", "duplicates", "integers", "digits", 
 
 
 def save(name, directory, large=False):
-    """rows.npy and first.npy in the directory; returns both."""
+    """Writes rows.npy and first.npy to the directory; returns both arrays."""
     rows, first = make(name, directory, large)
     numpy.save(directory / "rows.npy", rows)
     numpy.save(directory / "first.npy", first)

@@ -1,12 +1,12 @@
-"""What the values of a file must be beside each other, computed again in numpy: `clpipe verify` leaves that to
-checksums. conftest.run_clpipe calls check for each small file that verify finds nothing wrong with."""
+"""Recomputes values of a file in numpy and checks that they are consistent; `clpipe verify` only compares
+checksums. conftest.run_clpipe calls check() for every small file that passes verify."""
 
 import os
 
 import h5py
 import numpy
 
-MOST_WORK = 50_000_000  # rows x centroids x dimension; a larger file is not checked
+MOST_WORK = 50_000_000  # rows x centroids x dimensions; larger clusterings are not checked
 COUNTED = {"rgb", "gray", "hsv", "lab", "lbp", "oplbp"}
 
 
@@ -21,13 +21,13 @@ def space(rows, metric):
 
 
 def check_feature(name, data):
-    """Each histogram of a cell adds up to its pixels, or to 1; so the row to a whole number of them."""
+    """The histogram of each cell adds up to 1 (or its squares do), so each row adds up to a whole number."""
     if data.attrs.get("kind") not in COUNTED or data.dtype != "f4" or data.size > MOST_WORK:
         return
     values = data[:].astype("f8")
-    assert ((values >= 0) & (values <= 1)).all(), f"{name}: values that are not from 0 to 1"
+    assert ((values >= 0) & (values <= 1)).all(), f"{name}: values outside the range 0 to 1"
     sums = (values if data.attrs["normalize"] == "l1" else values ** 2).sum(axis=1)
-    assert (abs(sums - sums.round()) < 1e-4).all(), f"{name}: values that do not add up to 1"
+    assert (abs(sums - sums.round()) < 1e-4).all(), f"{name}: histograms that do not add up to 1"
 
 
 def check_clusters(file, name, group):
@@ -39,11 +39,11 @@ def check_clusters(file, name, group):
         compared = labels >= 0
         total = (weights * distances)[compared].sum()
         room = 1e-6 * total + 2.0 ** -40 * weights.max(initial=0) * distances[compared].sum()
-        assert abs(total - group.attrs["inertia"]) <= room, f"{name}: the distances add up to {total}"
+        assert abs(total - group.attrs["inertia"]) <= room, f"{name}: the inertia is not the sum {total}"
         for cluster, nearest in enumerate(group["nearest"][:]):
             wanted = numpy.sort(distances[labels == cluster])[:len(nearest)]
             found = distances[nearest[nearest >= 0]]
-            assert numpy.array_equal(found, wanted), f"{name}: the rows of cluster {cluster} are not its nearest"
+            assert numpy.array_equal(found, wanted), f"{name}: cluster {cluster} has nearer rows than `nearest`"
     feature = file.get(f"features/{group.attrs['feature']}")
     if feature is None or "mean" in group or feature.dtype not in ("f4", "f2", "u4"):
         return
@@ -69,11 +69,11 @@ def check_graph(file, name, group):
         points = space(feature[:][numpy.append(nearest, row)], group.attrs["metric"])
         again = ((points[:-1] - points[-1]) ** 2).sum(axis=1)
         room = 1e-5 * ((points[:-1] ** 2).sum(axis=1) + (points[-1] ** 2).sum())
-        assert (abs(again - squared) <= room).all(), f"/neighbours/{name}: row {row} has other distances"
+        assert (abs(again - squared) <= room).all(), f"/neighbours/{name}: row {row} has wrong distances"
 
 
 def check(path):
-    """Raises AssertionError with the reason."""
+    """Raises AssertionError if the values of a file are inconsistent."""
     if os.path.getsize(path) > 64 << 20:
         return
     with h5py.File(path, "r") as file:

@@ -12,7 +12,7 @@ Node = tool.Node
 
 
 class Drawing:
-    """A graph that is drawn node after node; x is the name of the real tensor that was made last."""
+    """A graph that is built node by node; `x` is the name of the most recent real-valued tensor."""
 
     def __init__(self, seed, side, scale=1 / 64, zero=127):
         self.draw = numpy.random.default_rng(seed)
@@ -140,7 +140,8 @@ def resnet(seed=2, side=224, blocks=(3, 4, 6, 3), bottleneck=True):
 
 
 def squeezing(seed=3):
-    """Squeeze and excitation, hard swish in parts, sigmoid, average pools, a whole-map layer, int8."""
+    """A graph with squeeze-and-excitation, a hard swish made of several nodes, sigmoid, average pools, a linear
+    layer over a whole feature map, and int8."""
     d = Drawing(seed, 20)
     d.convolution(16, 3, act=False)
     x = d.x

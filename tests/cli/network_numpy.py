@@ -1,7 +1,7 @@
-"""Networks in numpy, by docs/networks.md alone: the file written and read, and every layer computed.
+"""Networks in numpy, implemented from docs/networks.md alone: writes and reads files and computes every layer.
 
 A network is a dict: "picture" (height, width, zero), "layers" and "outputs" (lists of dicts with the
-fields of the page; arrays under "weights", "bias", "multiplier", "shifts" and "tables"), "about",
+fields of that page; arrays under "weights", "bias", "multiplier", "shifts" and "tables"), "about",
 "classes" (names), "class_output", "class_weights", "class_scale", "class_bias"."""
 
 import hashlib
@@ -17,7 +17,7 @@ ARRAYS = {"convolution": (("weights", "i1"), ("bias", "<i4"), ("multiplier", "<i
 
 
 def seal(data):
-    """The same bytes with the digest that they should have."""
+    """The same bytes with a correct digest at the end."""
     return data[:-32] + hashlib.sha256(data[:-32]).digest()
 
 
@@ -105,7 +105,7 @@ def zero_of(network, tensor):
 
 
 def taps(layer, size):
-    """For each tap: output rows and columns at which it is inside, and the inputs there."""
+    """Yields each kernel tap with the outputs for which it lies inside the input, and the inputs it reads there."""
     height, width = size
     for ky in range(layer["kernel_y"]):
         iy = (numpy.arange(layer["height"]) * layer["stride_y"] - layer["top"]
@@ -120,7 +120,7 @@ def taps(layer, size):
 
 
 def convolve(layer, a, zero):
-    # Centred values: what the bias contains for the zero point is taken out again.
+    # Inputs are taken relative to the zero point, so the correction for it is removed from the bias.
     n, groups = layer["channels"], layer["groups"]
     weights = layer["weights"].astype("i8")
     start = layer["bias"].astype("i8") + zero * weights.sum(axis=(1, 2, 3))
@@ -157,7 +157,7 @@ def pool(layer, a, zero):
 
 
 def tensors(network, picture):
-    """All tensors of a picture."""
+    """The picture, followed by the output of every layer."""
     made = [picture]
     for layer in network["layers"]:
         kind, a, zero = layer["kind"], made[layer["a"]], zero_of(network, layer["a"])
@@ -190,7 +190,7 @@ def outputs(network, picture):
 
 
 def values(network, picture):
-    """The outputs as numbers."""
+    """The outputs as real numbers."""
     return [numpy.ldexp((made.astype("f8") - (zero_of(network, output["tensor"]) if made.dtype == "u1" else 0))
                         * output["multiplier"], -output["shift"]).astype("f4").ravel()
             for made, output in zip(outputs(network, picture), network["outputs"])]

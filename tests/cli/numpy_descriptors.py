@@ -1,4 +1,4 @@
-"""The descriptors of docs/features.md, and what codebooks make of them, in numpy."""
+"""The descriptors of docs/features.md and their encoding with a codebook, in numpy."""
 import numpy
 
 from numpy_features import luma, scale
@@ -8,7 +8,7 @@ KINDS = {  # sides of squares, step
 
 
 def places(size, side, step):
-    """Positions of squares along an axis of that many pixels."""
+    """The positions of the squares along an axis of `size` pixels."""
     if size < side:
         return numpy.zeros(0, int)
     return (size - side) % step // 2 + step * numpy.arange((size - side) // step + 1)
@@ -42,13 +42,13 @@ def patch(p):
 
 
 def differences(v):
-    """To the right and below, where the image ends the pixel itself being its neighbour."""
+    """Differences of the horizontal and of the vertical neighbours; border pixels are repeated."""
     w = numpy.pad(v.astype(int), 1, mode="edge")
     return w[1:-1, 2:] - w[1:-1, :-2], w[2:, 1:-1] - w[:-2, 1:-1]
 
 
 def directions(v):
-    """The components of gradients along the two nearest directions."""
+    """The components of each gradient along the nearest two of eight directions."""
     dx, dy = differences(v)
     across, down = numpy.abs(dx), numpy.abs(dy)
     more, less = numpy.maximum(across, down), numpy.minimum(across, down)
@@ -60,7 +60,7 @@ def directions(v):
 
 
 def cells(gradients, side, step):
-    """4x4 cells of every square, as (number, 16 times the last axis)."""
+    """Sums over the 4x4 cells of every square, as (number of squares, 16 * length of the last axis)."""
     b, size = (side - 1) // 3, gradients.shape[:2]
     first = [places(n, side, step) for n in size]
     down, across = (
@@ -97,7 +97,7 @@ def describe(kind, p):
 
 
 def nearest(codebook, descriptors):
-    """Projected descriptors, and their words; all numbers are integers, so float64 is exact."""
+    """The projected descriptors and their words. All numbers are integers, so float64 is exact."""
     p = descriptors.astype(float) @ codebook["matrix"].T + codebook["offset"]
     p = numpy.clip(numpy.floor(p / 2.0 ** codebook["shift"][0]), -127, 127)
     w = codebook["word"].astype(float)
@@ -116,7 +116,7 @@ def fisher(codebook, p, words):
 
 
 def row(picture, spec, codebook):
-    """The values stored for an upright picture and a feature with that spec."""
+    """The row that is stored for an upright picture and a feature with this spec."""
     kind, rest = spec.split(":")
     options = dict(option.split("=") for option in rest.split(","))
     k = len(codebook["word"])

@@ -8,7 +8,7 @@ def upright(path):
 
 
 def weights(scaled, size):
-    """What each scaled column shares with each column, in units of 1 / scaled columns."""
+    """The overlap of each scaled column with each original column, in units of 1 / `scaled`."""
     x, i = numpy.arange(scaled)[:, None], numpy.arange(size)[None, :]
     low = numpy.maximum(i * scaled, x * size)
     high = numpy.minimum((i + 1) * scaled, (x + 1) * size)
@@ -16,7 +16,7 @@ def weights(scaled, size):
 
 
 def scale(p, side):
-    """The box filter: the longer side becomes `side`; never enlarged."""
+    """Scales with a box filter so that the longer side becomes `side`; never enlarges."""
     H, W = p.shape[:2]
     longer = max(H, W)
     if longer <= side:
@@ -28,7 +28,7 @@ def scale(p, side):
 
 
 def cells(values, rows, columns):
-    """The parts of an array over the upright picture that belong to each cell, row by row."""
+    """Yields the part of an array of pixels that belongs to each cell, row by row."""
     h, w = values.shape[:2]
     y = numpy.arange(h) * rows // max(1, h)
     x = numpy.arange(w) * columns // max(1, w)
@@ -38,7 +38,7 @@ def cells(values, rows, columns):
 
 
 def histograms(bins, count, grids, weight=None):
-    """Histograms of an array of bins, cell by cell, of each grid; bins[..., c] are those of channel c."""
+    """The histograms of an array of bins, for each cell of each grid; bins[..., c] belongs to channel c."""
     channels = bins if bins.ndim == 3 else bins[..., None]
     weight = numpy.ones(bins.shape[:2], int) if weight is None else weight
     both = numpy.concatenate([channels, weight[..., None]], 2)
@@ -49,7 +49,7 @@ def histograms(bins, count, grids, weight=None):
 
 
 def values(words, bins, normalize):
-    """What is stored of words: each one's share of its histogram of `bins` bins."""
+    """The values stored for histograms of `bins` bins each: by default, the share of each bin in its histogram."""
     if normalize == "none":
         return words.astype(numpy.uint32)
     table = words.reshape(-1, bins).astype(float)
@@ -58,7 +58,7 @@ def values(words, bins, normalize):
     return (numpy.sqrt(shares) if normalize == "hellinger" else shares).ravel().astype(numpy.float32)
 
 
-# --- kinds: bins, their number, and weights, of the pixels that are counted ------------------------
+# --- kinds: the bins and weights of the counted pixels, and the number of bins ---------------------
 
 def rgb(p, bins):
     return p.astype(int) * bins >> 8, bins, None
@@ -89,7 +89,7 @@ def lab(p, bins):
 
 
 def around(v, dy, dx):
-    """The values dy below and dx to the right of all pixels that have eight neighbours."""
+    """For every pixel that has eight neighbours, the value dy below and dx to the right of it."""
     h, w = max(0, v.shape[0] - 2), max(0, v.shape[1] - 2)
     return v[1 + dy:, 1 + dx:][:h, :w]
 
@@ -187,7 +187,7 @@ def grids_of(text):
 
 
 def feature(p, spec):
-    """The stored row of an upright picture, by its canonical spec."""
+    """The row that is stored for an upright picture and a canonical spec."""
     kind, options = spec.split(":", 1)
     options = dict(option.split("=", 1) for option in options.split(","))
     if "scale" in options:

@@ -1,9 +1,9 @@
-"""The library in one process with h5py, OpenCV, Pillow and torch, those of them that are installed:
+"""Uses clpipe in one process with h5py, OpenCV, Pillow and torch, as far as they are installed:
 
     one_process.py before|after|alone PICTURE...
 
-They are imported and used before clpipe is, or after it, and then used again, as it is. Prints their names, and the
-digest of what clpipe made: clusters and neighbours of rows, features of the pictures."""
+The other packages are imported and used before clpipe or after it; then clpipe is used once more. Prints the names
+of the packages and the digest of what clpipe computed: clusters and neighbours of rows, features of the pictures."""
 
 import hashlib
 import importlib.util

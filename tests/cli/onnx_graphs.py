@@ -1,4 +1,4 @@
-"""Small ONNX files, with the package onnx."""
+"""Writes small ONNX files with the package onnx."""
 import numpy
 from onnx import TensorProto, checker, helper, numpy_helper, save
 
@@ -7,8 +7,8 @@ VALUES = 12
 
 
 def write(path, batch="n", side=16, kind="float32", nhwc=False, tokens=False, seed=1, nodes=(), channels=3):
-    """x: pictures; rows: n x 12; tokens: n x t x 12. `nodes` (of the operator, its inputs, outputs and
-    attributes) come last and make the only output, rows, from rows0."""
+    """Writes a graph with the input x (pictures) and the outputs rows (n x 12) and, if asked for, tokens
+    (n x t x 12). `nodes`, given as (operator, inputs, outputs, attributes), come last and compute rows from rows0."""
     draw = numpy.random.default_rng(seed)
     type_in, real = TYPES[kind]
     type_out = TensorProto.FLOAT if kind == "uint8" else type_in

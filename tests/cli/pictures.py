@@ -1,4 +1,4 @@
-"""What the tests of single formats share: pixels read back out of a result, and file makers."""
+"""Helpers of the tests of single formats: reading pixels back from a result, and writing image files."""
 
 import struct
 
@@ -9,9 +9,9 @@ from conftest import run_clpipe
 
 
 def decoded(directory, *options, expect=0):
-    """{name: (height, width, 3) pixels, upright} of a directory whose pictures are all of one size.
+    """{name: upright pixels, (height, width, 3)} of a directory of pictures of one size.
 
-    A grid with a cell for every pixel makes each histogram say what its pixel is.
+    The grid has one cell per pixel, so the histogram of a cell gives the value of its pixel.
     """
     result = run_clpipe("ingest", directory, "-o", directory / "sizes.h5", "--hidden", "-q",
                         "--exclude", "*.h5", *options)
@@ -31,7 +31,7 @@ def decoded(directory, *options, expect=0):
 
 
 def failures(directory, *options):
-    """{name: (reason, message)} and the names of images, of a run over a directory."""
+    """Ingests a directory; returns its failures as {name: (reason, message)} and the names of its images."""
     out = directory / "failures.h5"
     run_clpipe("ingest", directory, "-o", out, "--hidden", "-q", "--exclude", "*.h5", *options)
     with h5py.File(out) as file:
@@ -42,20 +42,20 @@ def failures(directory, *options):
 
 
 def scaled(samples, top):
-    """Samples of 0 to top as 8 bits."""
+    """Samples in the range 0 to top, scaled to 8 bits."""
     samples = numpy.asarray(samples, dtype="uint64")
     return ((samples * 255 + top // 2) // top).astype("uint8")
 
 
 def over(colour, alpha, background=255):
-    """Colour with alpha over the background; all of them 8 bits."""
+    """Blends a colour with alpha over the background; all have 8 bits."""
     colour = colour.astype("uint32")
     alpha = alpha.astype("uint32")[..., None]
     return ((colour * alpha + background * (255 - alpha) + 127) // 255).astype("uint8")
 
 
 def check(found, wanted):
-    """The same names, and the same pixels under each; grey ones may have one channel or none."""
+    """Asserts equal names and pixels. Wanted grey pictures may have one channel, or no axis for channels."""
     assert set(found) == set(wanted)
     wrong = []
     for name, pixels in wanted.items():
@@ -69,7 +69,7 @@ def check(found, wanted):
 # --- BMP ------------------------------------------------------------------------------------------
 
 def bmp(width, height, bits, rows, compression=0, header=40, palette=b"", masks=(), used=0):
-    """A bitmap of rows as they are stored, first row first."""
+    """A bitmap whose rows are given as they are stored."""
     if header == 12:
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:
@@ -85,12 +85,12 @@ def bmp(width, height, bits, rows, compression=0, header=40, palette=b"", masks=
 
 
 def padded_rows(rows, size=4):
-    """Rows of bytes from the bottom up, each filled to a multiple of size."""
+    """The rows from the bottom up, each padded to a multiple of `size` bytes."""
     return b"".join(row + b"\0" * (-len(row) % size) for row in reversed([bytes(r) for r in rows]))
 
 
 def packed(indices, bits):
-    """Rows of indices as rows of bytes, the first pixel in the highest bits."""
+    """Packs rows of indices into rows of bytes, with the first pixel in the highest bits."""
     rows = []
     for row in indices:
         text = "".join(format(int(i), f"0{bits}b") for i in row)
@@ -102,9 +102,9 @@ def packed(indices, bits):
 # --- TIFF -----------------------------------------------------------------------------------------
 
 def tiff(tags, blocks, order="<", big=False, tiled=False):
-    """A TIFF of one page. tags: {number: (type, values)}; blocks: its strips or tiles.
+    """A TIFF of one page. `tags` is {number: (type, values)}; `blocks` are the strips or tiles.
 
-    Types: 3 is 16 bits, 4 is 32, 1 and 7 are bytes.
+    Types 1 and 7 are bytes, 3 is 16 bits, 4 is 32 bits.
     """
     sizes = {1: "B", 3: "H", 4: "I", 7: "B", 16: "Q"}
     word, count, small = ("Q", "Q", 8) if big else ("I", "H", 4)
@@ -135,7 +135,7 @@ def tiff(tags, blocks, order="<", big=False, tiled=False):
 
 
 def tiff_tags(width, height, bits, samples, photometric, **more):
-    """The tags that every page has; more: rows (of a strip), extra, planar, orientation, tile."""
+    """The tags of every page; `more` may give rows (per strip), extra, planar, orientation, tile or inks."""
     tags = {256: (4, [width]), 257: (4, [height]), 258: (3, [bits] * samples), 259: (3, [1]),
             262: (3, [photometric]), 277: (3, [samples]), 284: (3, [more.get("planar", 1)])}
     if "tile" in more:

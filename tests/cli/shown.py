@@ -1,4 +1,4 @@
-"""The attribute `shown` of a file, computed again in h5py: docs/file-format.md, "Checksums and identity"."""
+"""Recomputes the attribute `shown` of a file with h5py; see docs/file-format.md, "Checksums and identity"."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from identity import CONTAINERS, DEFINED, _attributes, _type_name  # noqa: E402
 
-# What it covers beside what has checksums.
+# What `shown` covers in addition to the objects that have checksums.
 BESIDE = {
     "/": "clpipe_version created",
     "/images/(inode|ctime_ns|directories)": "",
@@ -31,7 +31,7 @@ SCALES = ("image|failure|source|digest_word|rank|code_byte|(json|txt|thumbnail|c
 
 
 def head_of(name, item, attributes):
-    """What HDF5 says of an object."""
+    """The bytes that enter the digest for an object: its name, type, shape, axes and attributes."""
     head = f"group {name}\n"
     if isinstance(item, h5py.Dataset):
         axes = ",".join(axis[0].name[1:] if len(axis) else "-" for axis in item.dims)
@@ -48,7 +48,7 @@ def head_of(name, item, attributes):
 
 
 def shown(opened, runs=False):
-    """The attribute `shown` of /checksums, or of /runs, of an open file."""
+    """The attribute `shown` of /checksums, or of /runs, in an open file."""
     digest, own = hashlib.sha256(), []
 
     def below(name, item, attributes=None):
@@ -85,7 +85,7 @@ def shown(opened, runs=False):
             for reference, axis in opened[name].attrs["REFERENCE_LIST"]:
                 try:
                     target = opened[reference].name
-                except ValueError:  # of others, who have removed it
+                except ValueError:  # an object of another program, which has removed it
                     continue
                 if target in own:
                     number = int.from_bytes(hashlib.sha256(target.encode()).digest()[:8], "little")

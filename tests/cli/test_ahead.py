@@ -1,4 +1,4 @@
-"""Files are opened and asked for ahead of the decode threads, where that takes long."""
+"""Files are opened and read ahead of the decode threads, in case the storage is slow."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def ingest(source, output, *options, **kwargs):
 @pytest.mark.skipif(not LIBRARY.exists(), reason="latency.so is not built in this variant")
 @pytest.mark.parametrize("options", [[], ["--isolate"]])
 def test_several_at_a_time(tmp_path, source, options):
-    """One decode thread that waited for each file itself would take 4.8 s."""
+    """If the decode thread waited for each file itself, decoding would take 4.8 s."""
     plain = ingest(source, tmp_path / "plain.h5")
     trace = tmp_path / "trace.json"
     slow = ingest(source, tmp_path / "slow.h5", "--threads", 1, "--profile", trace, *options,
@@ -48,7 +48,7 @@ def test_several_at_a_time(tmp_path, source, options):
 
 
 def test_few_descriptors(tmp_path, source):
-    """What is opened ahead counts: with 48 descriptors nothing fails."""
+    """Files opened ahead count towards the limit on descriptors: with 48 of them, nothing fails."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     plain = ingest(source, tmp_path / "plain.h5")
     assert ingest(source, tmp_path / "few.h5", "--threads", 3, preexec_fn=lambda: resource.setrlimit(
@@ -56,7 +56,7 @@ def test_few_descriptors(tmp_path, source):
 
 
 def test_failures_stay_in_order(tmp_path, source):
-    """What cannot be opened keeps its place."""
+    """Files that cannot be opened are listed in order."""
     for i in range(0, COUNT, 3):
         os.rename(source / f"{i:03}.jpg", source / f"{i:03}.png")
         (source / f"{i:03}.jpg").symlink_to("nowhere")
@@ -69,8 +69,8 @@ def test_failures_stay_in_order(tmp_path, source):
 
 
 def test_the_window_is_full(tmp_path, source):
-    """Files are opened faster than images reach the store: threads that open files wait for the
-    window, but there is no deadlock."""
+    """Files are opened faster than images reach the store, so the threads that open files wait for space in
+    the window of open files. There is no deadlock."""
     for i in range(COUNT):
         for copy in range(20):
             os.link(source / f"{i:03}.jpg", source / f"{i:03}-{copy:02}.jpg")

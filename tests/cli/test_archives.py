@@ -1,4 +1,4 @@
-"""Archives as sources: results equal those of the same files unpacked."""
+"""Archives as sources: the results equal those of the same files when unpacked."""
 import csv
 import gzip
 import io
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif("not built in" in run_clpipe("--version").stdout
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """Pictures and spoiled files; names of more than 100 bytes and in other alphabets."""
+    """Pictures and broken files, some with names longer than 100 bytes or with non-ASCII characters."""
     directory = tmp_path_factory.mktemp("unpacked") / "t"
     directory.mkdir()
     draw_photos(directory)
@@ -76,9 +76,9 @@ KINDS = {"ustar": "tar", "gnu": "tar", "pax": "tar", "gz": "tar.gz", "xz": "txz"
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
     if kind == "zst" and not shutil.which("bsdtar"):
-        pytest.skip("no bsdtar here")
+        pytest.skip("bsdtar is not installed")
     directory = tree
-    if kind == "ustar":  # its names end at 100 and 155 bytes
+    if kind == "ustar":  # limits names to 100 bytes after a prefix of 155
         directory = tmp_path / "short"
         shutil.copytree(tree, directory, ignore=shutil.ignore_patterns("l" * 120))
     archive = f"a.{KINDS[kind]}"
@@ -96,7 +96,7 @@ def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
 
 @pytest.mark.deep
 def test_sources_mix(clpipe, tmp_path, tree):
-    """Archives below a directory stand where their members belong, in the archive's own order."""
+    """In a directory, an archive is sorted like a directory of its name, and its members keep the archive's order."""
     put = tmp_path / "all"
     put.mkdir()
     shutil.copytree(tree / "red", put / "a")
@@ -120,7 +120,7 @@ def test_sources_mix(clpipe, tmp_path, tree):
     assert paths == head + blue + [f"b.tar.tgz/x/{n}.jpg" for n in ("10", "01", "07")] + \
         ["b.tar/05.jpg"] + [f"c.tgz/x/{n}.jpg" for n in ("10", "01", "07")]
     assert clpipe("verify", "all.h5").returncode == 0
-    # An update in which an archive has one more member, another is gone.
+    # An update after one archive has gained a member and another has been removed.
     with tarfile.open(put / "b.tar", "a") as archive:
         archive.add(tree / "red" / "00.png", "new.png")
     os.remove(put / "c.tgz")
@@ -137,7 +137,7 @@ def test_sources_mix(clpipe, tmp_path, tree):
 
 
 @pytest.mark.deep
-def test_an_interrupted_run_goes_on(clpipe, tmp_path, tree):
+def test_an_interrupted_run_is_continued(clpipe, tmp_path, tree):
     for kind in ("gz", "gnu"):
         archive = f"{kind}.{KINDS[kind]}"
         pack(kind, tree, tmp_path / archive)
@@ -181,7 +181,7 @@ def test_hostile_members(clpipe, tmp_path, tree):
 @pytest.mark.variations
 @pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
 def test_damaged_archives(clpipe, tmp_path, tree, kind):
-    """Damaged archives: members before the damage are read, the rest is a failure with a reason."""
+    """Members before the damage are read; the rest is recorded as a failure with a reason."""
     pack(kind, tree / "red", tmp_path / "whole")
     content = (tmp_path / "whole").read_bytes()
     put = tmp_path / "d"
@@ -213,7 +213,7 @@ def test_sparse_members(clpipe, tmp_path):
     check_one_error(clpipe("ingest", "sparse.tar", "-o", "s.h5", "-q"), 3, "unsupported 1")
 
 
-@pytest.mark.slow  # reads 257 MiB of zeros, twice, from each
+@pytest.mark.slow  # reads 257 MiB of zeros twice from each archive
 def test_bombs(clpipe, tmp_path, tree):
     picture = (tree / "red" / "00.png").read_bytes()
     for name, bomb in made_bombs(picture).items():
@@ -229,10 +229,10 @@ def test_bombs(clpipe, tmp_path, tree):
 
 
 def test_changed_while_read(clpipe, tmp_path, tree):
-    """The archive is another one when its members are read: no picture is made of the wrong bytes."""
+    """If an archive changes between listing and reading, no picture is decoded from the wrong bytes."""
     pack("gnu", tree, tmp_path / "a.tar")
     os.mkfifo(tmp_path / "wait")
-    # The list is read after the archive has been listed; its writer changes the archive first.
+    # The program reads @wait after listing the archive. The writer of the FIFO first changes the archive.
     with subprocess.Popen(["sh", "-c", "exec 3> wait; printf x >> a.tar; echo good.png >&3"],
                           cwd=tmp_path):
         shutil.copy(tree / "red" / "00.png", tmp_path / "good.png")
@@ -259,7 +259,7 @@ def test_no_files_to_link_to(clpipe, tmp_path, tree):
 
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory):
-    """Scenes, and copies whose pixels must be compared to know them."""
+    """Scenes, and copies that can be recognised only by comparing pixels."""
     directory = tmp_path_factory.mktemp("copies") / "t"
     directory.mkdir()
     for seed in range(8):
@@ -274,7 +274,7 @@ def copies(tmp_path_factory):
 
 
 def groups_of(file, prefix=""):
-    """The groups as sets of (path, kind); the path without the prefix, which it must have."""
+    """The groups of duplicates as sets of (path, kind). Every path must begin with `prefix`, which is removed."""
     result = run_clpipe("duplicates", file, "--format", "csv")
     assert result.returncode == 0, result.stderr
     groups = {}
@@ -299,13 +299,13 @@ def test_members_are_decoded_again(clpipe, tmp_path, copies, kind, monkeypatch):
     assert clpipe("ingest", copies, "-o", "d.h5", "-q").returncode == 0
     expected = groups_of(tmp_path / "d.h5")
     assert len(expected[0]) == 3 and not expected[1]
-    monkeypatch.chdir(tmp_path)  # where the relative source is
+    monkeypatch.chdir(tmp_path)  # the source is stored as a relative path
     assert groups_of("a.h5", archive + "/") == expected
-    # A little memory: the members are held one at a time, the planes in few slots.
+    # With little memory, members are held one at a time and the planes in few slots.
     little = run_clpipe("duplicates", "a.h5", "--memory", "16M", "--threads", "1", "--format", "csv")
     assert little.stdout == run_clpipe("duplicates", "a.h5", "--format", "csv").stdout
     assert thumbnails_missing("a.h5", tmp_path) == (0, [])
-    # An archive that has changed, or is gone, is said once; not once a picture.
+    # A changed or missing archive is reported once, not once per picture.
     os.utime(archive, (1, 1))
     for why in ("has changed", "no longer exists"):
         missing, lines = thumbnails_missing("a.h5", tmp_path)
@@ -317,7 +317,7 @@ def test_members_are_decoded_again(clpipe, tmp_path, copies, kind, monkeypatch):
 
 
 def test_members_and_files_are_decoded_again(clpipe, tmp_path, copies, monkeypatch):
-    """Archives below a directory, a directory with the name of an archive, members in damaged ones."""
+    """Archives in a directory, a directory named like an archive, and members of a damaged archive."""
     put = tmp_path / "all"
     (put / "dir.tar").mkdir(parents=True)
     shutil.copy(copies / "one.bmp", put / "dir.tar" / "one.bmp")
@@ -340,11 +340,11 @@ def test_members_and_files_are_decoded_again(clpipe, tmp_path, copies, monkeypat
 
 
 def test_codebooks_are_learned_from_compressed_archives(clpipe, tmp_path, tree):
-    """The sample takes all members, the last ones too; the ingest then reads them once more."""
+    """The sample is drawn from all members, up to the last; ingest then reads them again."""
     spec = ["--feature", "patch:words=8", "--device", "cpu", "-q"]
     for name, kind in (("plain", "gnu"), ("packed", "gz")):
         (tmp_path / name).mkdir()
-        for top in ("green", "red"):  # plain tar under the same names: the same sample
+        for top in ("green", "red"):  # the plain tars get the same names, so the sample is the same
             pack(kind, tree / top, tmp_path / name / f"{top}.tar.gz")
     sources = ["green.tar.gz", "red.tar.gz"]
     result = clpipe("ingest", *sources, "-o", "r.h5", *spec, cwd=tmp_path / "packed")
@@ -383,7 +383,7 @@ def test_a_table_of_archives(clpipe, tmp_path, tree):
             wrong[name] = (here, failed)
     assert not wrong
     assert len({row for row in images.values()}) == 1
-    # The same from a list that says where the members are, without looking at them.
+    # A list that gives the positions of the members leads to the same result.
     assert clpipe("list", "d", "--archives", "-o", "l", "-q").returncode == 0
     assert clpipe("ingest", "@l", "-o", "l.h5", "-q").returncode == 1
     listed = {path: row for path, row in rows(tmp_path / "l.h5")[0].items()}
@@ -391,8 +391,8 @@ def test_a_table_of_archives(clpipe, tmp_path, tree):
 
 
 @pytest.mark.deep
-def test_entries_of_one_place(clpipe, tmp_path, tree):
-    """A zip whose directory counts more entries than can be had."""
+def test_zip_entries_with_the_same_offset(clpipe, tmp_path, tree):
+    """A zip whose directory has many entries for one member."""
     picture = (tree / "green" / "01.jpg").read_bytes()
     for count in (5, 70000):
         path = tmp_path / f"{count}.zip"
@@ -413,8 +413,8 @@ def test_entries_of_one_place(clpipe, tmp_path, tree):
 
 
 @pytest.mark.slow
-def test_an_archive_that_expands_for_ever(clpipe, tmp_path, tree):
-    """A member of a terabyte of zeros, of which the beginning is there."""
+def test_an_archive_that_expands_forever(clpipe, tmp_path, tree):
+    """A member with a stated size of 1 TiB, of which only the beginning exists."""
     picture = (tree / "green" / "01.jpg").read_bytes()
     zeros = gzip.compress(bytes(64 << 20))
     with open(tmp_path / "x.tar.gz", "wb") as out:

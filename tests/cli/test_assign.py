@@ -1,4 +1,4 @@
-"""Labels for rows that are no images: .npy and other programs' HDF5."""
+"""Labels for rows that are not images: .npy files and HDF5 files of other programs."""
 
 import json
 
@@ -11,7 +11,7 @@ from conftest import check_one_error, run_clpipe
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, program):
-    """c.h5, of rows.npy by cosine; new.npy, and the same as a column-by-column float64 dataset."""
+    """c.h5, a clustering of rows.npy by cosine; new.npy, and the same rows as a chunked float64 dataset."""
     place = tmp_path_factory.mktemp("assign")
     random = numpy.random.default_rng(6)
     numpy.save(place / "rows.npy", random.normal(0, 1, (2000, 19)).astype("f4"))
@@ -35,7 +35,7 @@ def labels_in(path, name="kmeans"):
 @pytest.mark.parametrize("source, more", [
     ("new.npy", []), ("foreign.h5:/of/them", []),
     ("new.npy", ["--memory", "1M", "--device-memory", "100K", "--threads", "3"])])
-def test_rows_that_are_no_images(made, tmp_path, source, more):
+def test_rows_that_are_not_images(made, tmp_path, source, more):
     result = run_clpipe("assign", made / "c.h5", made / source, "-o", "r.h5", "--json", "-", *more,
                         cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -52,7 +52,7 @@ def test_rows_that_are_no_images(made, tmp_path, source, more):
     assert found["inertia"] == pytest.approx(distances.min(1).sum(), rel=1e-6)
     assert numpy.array_equal(found["sizes"], numpy.bincount(found["labels"], minlength=9))
     assert run_clpipe("verify", "r.h5", cwd=tmp_path).returncode == 0
-    # Once more: it is there.
+    # A second run finds the result.
     again = run_clpipe("assign", made / "c.h5", made / source, "-o", "r.h5", cwd=tmp_path)
     assert again.returncode == 0 and "up to date" in again.stdout
     # Other rows under that name need --force.
@@ -63,8 +63,8 @@ def test_rows_that_are_no_images(made, tmp_path, source, more):
                              labels_in(made / "c.h5")["labels"])
 
 
-def test_what_they_were_clustered_from_may_be_written_apart(photos, tmp_path):
-    """Images' labels go into a file of their own, too, and leave the images' file as it is."""
+def test_labels_of_the_clustered_images_in_another_file(photos, tmp_path):
+    """The labels of images can be written to another file too, which leaves the file of the images unchanged."""
     assert run_clpipe("run", "--no-report", photos, "-k", "3", "-o", "c.h5", cwd=tmp_path).returncode == 0
     before = (tmp_path / "c.h5").read_bytes()
     result = run_clpipe("assign", "c.h5", "c.h5", "-o", "apart.h5", cwd=tmp_path)

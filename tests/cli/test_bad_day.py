@@ -1,5 +1,5 @@
-"""What goes wrong on a bad day: one clear line, the contract's exit code, nothing half-written,
-no file of others overwritten."""
+"""Failures of the environment: each gives one clear line and the documented exit code, leaves nothing half-written
+and overwrites no other files."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from conftest import (CLPIPE, LONG, as_nobody, check_one_error, digest, draw_pho
 
 
 def contents(directory):
-    """{path: bytes} of a directory, for comparing before and after."""
+    """{path: bytes} of a directory, to compare its content before and after."""
     found = {}
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -29,7 +29,8 @@ def contents(directory):
 
 
 def last_line(result, code, *parts):
-    """The last line, and a single error line, report the outcome."""
+    """Asserts the exit code, an empty standard output, and a single error line, not counting notices, that
+    contains all of `parts`."""
     assert result.returncode == code, result.stderr
     errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
     assert len(errors) == 1, result.stderr
@@ -85,7 +86,7 @@ def everybody(tmp_path, photos):
     shutil.copytree(photos, tmp_path / "photos")
     os.chmod(tmp_path / "photos", 0o755)
     (tmp_path / "locked").mkdir(mode=0o555)
-    # PoCL is no platform without a directory for its cache.
+    # PoCL provides no platform without a directory for its cache.
     (tmp_path / "home").mkdir()
     os.chmod(tmp_path / "home", 0o777)
     yield tmp_path
@@ -139,7 +140,7 @@ def test_output_is_a_device_node(clpipe, photos, tmp_path, command):
 @pytest.mark.variations
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
 @pytest.mark.parametrize("command", ["ingest", "run"])
-def test_output_is_somebody_elses(clpipe, photos, tmp_path, command, fresh):
+def test_output_is_a_file_of_another_program(clpipe, photos, tmp_path, command, fresh):
     import h5py
     (tmp_path / "thesis.h5").write_text("years of work\n")
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
@@ -223,7 +224,7 @@ def test_full_disk(program, small_disk, photos, tmp_path):
     result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
     last_line(result, 3, "free")
     assert not (small_disk / "x.h5").exists()
-    # With a little more space each time, it gets further, and finished work is kept.
+    # With a little more space each time, the run gets further and keeps its finished work.
     for size in range(256, 8192, 128):
         subprocess.run(["mount", "-o", f"remount,size={size}k", small_disk], check=True)
         result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features, "--json",
@@ -241,7 +242,7 @@ def test_full_disk(program, small_disk, photos, tmp_path):
 
 @pytest.mark.deep
 def test_a_result_that_does_not_fit_is_finished_on_another_disk(program, small_disk, photos, tmp_path):
-    """The disk has space for the log, or for the result, but not for both: half as much again."""
+    """The disk has space for the log or for the result, but not for both: it has 1.5 times the size of the result."""
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
     assert run_clpipe("ingest", photos, "-o", tmp_path / "whole.h5", *features).returncode == 0
     size = (tmp_path / "whole.h5").stat().st_size
@@ -263,8 +264,8 @@ SIZES = 20 if LONG else 2  # for each command
 
 @pytest.mark.slow
 def test_full_disks_of_many_sizes(program, small_disk, photos, tmp_path, capsys):
-    """Each command that writes, with less space than it needs: what was there is whole, nothing else has its name,
-    and with more space the same command ends as usual."""
+    """Runs each writing command with less space than it needs. The old output is intact, no other file is left,
+    and the same command succeeds once there is more space."""
     place, inputs = small_disk, tmp_path / "inputs"
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
     codebook = ["--feature", "dct:words=8"]
@@ -329,7 +330,7 @@ def test_full_disks_of_many_sizes(program, small_disk, photos, tmp_path, capsys)
     assert failed > tried // 2
 
 
-def test_what_clpipe_02_was_moving_is_refused_by_name(program, photos, tmp_path):
+def test_an_unfinished_run_of_clpipe_02_is_refused(program, photos, tmp_path):
     work = tmp_path / "x.h5.partial"
     work.mkdir()
     for name in ("records", "handover", "result"):
@@ -367,12 +368,12 @@ def small_disk_free(place):
 @pytest.mark.variations
 @pytest.mark.parametrize("limit", [0, 4096, 65536, 400000])
 def test_file_size_limit(program, photos, tmp_path, limit):
-    """What a full disk does, where nothing can be mounted: every write beyond the limit fails."""
+    """Simulates a full disk where mounting is not allowed: every write beyond the limit fails."""
     def confine():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     command = ["ingest", str(photos), "-o", "x.h5",
                *(f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6))]
-    # The kernels come from the cache: the compiler inside the runtime dies of the limit.
+    # Fills the cache of kernels first, since the compiler in the OpenCL runtime would be killed by the limit.
     (tmp_path / "warm").mkdir()
     assert run_clpipe(*command, cwd=tmp_path / "warm").returncode == 0
     shutil.rmtree(tmp_path / "warm")
@@ -385,10 +386,10 @@ def test_file_size_limit(program, photos, tmp_path, limit):
     assert os.listdir(tmp_path) == ["x.h5"]
 
 
-# --- the surroundings -----------------------------------------------------------------------------
+# --- environment ----------------------------------------------------------------------------------
 
 def test_closed_standard_streams(program, photos, tmp_path):
-    """A file that is opened must not take the place of a closed stream."""
+    """An opened file must not get the descriptor of a closed standard stream."""
     result = subprocess.run(["bash", "-c", f"'{CLPIPE}' ingest '{photos}' -o x.h5 >&- 2>&- <&-"],
                             cwd=tmp_path, timeout=60)
     assert result.returncode == 0

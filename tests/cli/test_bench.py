@@ -1,5 +1,5 @@
-"""clpipe bench: every variant is measured, and its counts are right; tools/bench and tools/gpu-check
-around it."""
+"""clpipe bench measures every variant and checks its counts. Also tests tools/bench and the other benchmarks in
+tools/."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from conftest import CLPIPE, LONG, ROOT, check_one_error, draw_photos, spoil
 
-# Beside private, these count any feature.
+# Like `private`, these variants count any feature.
 ANY = ["local", "replicated", "partial", "staged", "global"]
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
@@ -29,20 +29,20 @@ def test_every_variant(clpipe):
     any_feature = ["private", *ANY]
     assert {row["what"] for row in counted} == {*any_feature, "packed"}
     assert {row["fill"] for row in rows} == {"constant", "two", "natural", "random", "sorted"}
-    # Packed words are for separate channels.
+    # The packed variant counts only features with separate channels.
     assert len(counted) == (2 * len(any_feature) + 1) * 5
     for row in rows:
         assert row["seconds"] > 0 and row["wrong"] == 0
         assert 0.5e6 < row["bytes"] <= 1 << 20
         assert abs(row["bytes_per_second"] * row["seconds"] / row["bytes"] - 1) < 1e-9
     assert [row for row in rows if row["what"] == "plain C"]
-    # The plain loop counts rgb:bins=256, so that alone is compared with it.
+    # The plain loop counts only rgb:bins=256, so no other feature is compared with it.
     assert {row["feature"] for row in counted if row.get("plain_ratio", 0) > 0} == {"rgb:bins=256"}
     assert sum("plain_ratio" in row for row in counted) == (len(any_feature) + 1) * 5
 
 
 @pytest.mark.slow
-def test_what_a_variant_cannot_count_is_passed_over(clpipe):
+def test_features_that_a_variant_cannot_count_are_passed_over(clpipe):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "hsv")
     assert result.returncode == 0, result.stderr
     (over,) = [line for line in result.stdout.splitlines() if "passed over" in line]
@@ -89,7 +89,7 @@ def tool(name, *args, interpreter=()):
 
 @pytest.mark.deep
 def test_whole_process_bench(tmp_path, program):
-    """Broken files and names that are no text are left out; the counts are compared."""
+    """Broken files and names that are not valid text are left out; the counts are compared."""
     if not os.access(ROOT / "build" / "release" / "decode_floor", os.X_OK):
         pytest.skip("build/release/decode_floor is not built")
     images, work = tmp_path / "images", tmp_path / "work"
@@ -112,9 +112,8 @@ def test_whole_process_bench(tmp_path, program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0, 3])
-def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
-    """nvcc and the program that it builds are fakes: half as fast as 1 GB/s, and as correct as
-    requested."""
+def test_histograms_compared_with_a_peer(program, tmp_path, monkeypatch, wrong):
+    """nvcc and the program that it builds are fakes that report 0.5 GB/s and the given number of wrong counts."""
     numbers = "".join(f"{what} {shape} {fill} 1000000 0.002 {wrong}\n" for what in ("rgb", "bytes")
                       for shape in ("large", "512x384", "224x224")
                       for fill in ("constant", "two", "natural", "random", "sorted"))
@@ -152,14 +151,14 @@ def test_bench_of_isolation(program, photos, tmp_path):
 
 
 @pytest.mark.slow
-def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
+def test_kmeans_compared_with_peers(program, tmp_path, monkeypatch):
     """Missing peers are reported."""
     pytest.importorskip("sklearn")
     pytest.importorskip("h5py")
     (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(bool)\n")
     (tmp_path / "faiss.py").write_text("raise ImportError('no faiss today')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    # 50 rows in 40 clusters settle soon.
+    # 50 rows in 40 clusters converge soon.
     command = [sys.executable, ROOT / "tools" / "bench-kmeans", "--shapes", "3000x8x16,50x2x40",
                "--rounds", "2", "--iterations", "8", "--device", "cpu", "--peers",
                "lloyd,faiss,torch,torch-tf32,flash,flash-fp16", "--json", tmp_path / "report.json"]
@@ -182,7 +181,7 @@ def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
 
 
 def test_rows_for_kmeans(monkeypatch):
-    """They are the same on any number of threads; each has one of the centres, or none."""
+    """The rows do not depend on the number of threads. In a mixture, each is the sum of a centre and noise."""
     numpy = pytest.importorskip("numpy")
     make = runpy.run_path(str(ROOT / "tools" / "bench-kmeans"))["make"]
     monkeypatch.setitem(make.__globals__, "BLOCK", 1 << 12)
@@ -229,7 +228,7 @@ def test_misuse_of_tools(program, name, arguments, part):
 
 @pytest.mark.slow
 def test_soak(program, tmp_path):
-    """All rows are there; --long makes it 100,000 files, and looks at memory and descriptors."""
+    """All rows are present. With --long, there are 100,000 files, and memory and descriptors are checked."""
     pytest.importorskip("PIL")
     long = LONG
     result = subprocess.run([sys.executable, ROOT / "tools" / "soak", "--isolate", "--work", tmp_path,
@@ -260,7 +259,7 @@ def test_series_of_two_builds(program, tmp_path):
 
 
 @pytest.mark.deep
-def test_ingests_by_what_the_device_gets(program, tmp_path):
+def test_bench_of_ingest(program, tmp_path):
     draw_photos(tmp_path / "photos", 12)
     made = tool("bench-ingest", "--make", tmp_path / "made", "--count", 5, "--bytes", 30000,
                 tmp_path / "photos", interpreter=[sys.executable])

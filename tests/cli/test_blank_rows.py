@@ -1,5 +1,5 @@
-"""Pictures for which nothing was counted (a banner too thin for one square): left out of rankings and clusters
-the same way everywhere, which are those of a file without them."""
+"""Pictures in which nothing could be counted, such as a banner too thin for one square, are left out of rankings
+and clusterings; the results equal those of a file without such pictures."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ NOTICE = "1 image without values of {} that can be compared: left out"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """without.h5 and with.h5: noise in two folders; and with a banner of 728 x 20 among it, in row 0."""
+    """without.h5: pictures of noise in two folders; with.h5: the same and, in row 0, a banner of 728 x 20 pixels."""
     place = tmp_path_factory.mktemp("blank")
     random = numpy.random.default_rng(2)
     for folder, scale in (("coarse", 12), ("fine", 3)):
@@ -99,7 +99,7 @@ def test_neighbours_of_all(files, tmp_path):
     assert NOTICE.format("words") in report.stderr
 
 
-def test_an_update_gives_it_no_label(files, tmp_path):
+def test_an_update_gives_blank_rows_no_label(files, tmp_path):
     shutil.copytree(files / "p", tmp_path / "p")
     shutil.copy(files / "without.h5", tmp_path / "f.h5")
     for feature, name in (("words", "a"), ("fisher+hsv_4x2x2", "b"), ("hsv_4x2x2", "c")):
@@ -114,14 +114,14 @@ def test_an_update_gives_it_no_label(files, tmp_path):
 
 @pytest.mark.deep
 def test_pictures_without_edges_are_compared(clpipe, tmp_path):
-    """A histogram of gradients without any is an answer; nothing but such pictures is one cluster."""
+    """An empty histogram of gradients is a valid value, so pictures without edges form one cluster."""
     (tmp_path / "p").mkdir()
     for i in range(4):
         Image.new("RGB", (30, 20), (60 * i, 9, 9)).save(tmp_path / "p" / f"{i}.png")
     assert clpipe("run", "p", "--feature", "hog:grid=2x2", "-o", "f.h5").returncode == 0
     with h5py.File(tmp_path / "f.h5") as file:
         assert file["clusters/kmeans/labels"][:].tolist() == [0] * 4
-    # Too small for every kind: nobody can be compared.
+    # These pictures are too small for the feature, so none can be compared.
     for i in range(3):
         Image.new("RGB", (2, 2), (60 * i, 9, 9)).save(tmp_path / "p" / f"{i}.png")
     (tmp_path / "p" / "3.png").unlink()

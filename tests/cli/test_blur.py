@@ -1,6 +1,6 @@
-"""ingest --blur 3: features of the blurred picture, against Pillow and numpy; the same bits by exact
-and by rounded-up ranges; beside features of the picture as decoded; and neither continues with the
-other's file."""
+"""ingest --blur 3: the features of the blurred picture equal those computed with Pillow and numpy, and are the
+same bits with exact and with rounded-up NDRanges. A file can hold blurred and plain features, but --blur must not
+change when a run continues with a file."""
 import json
 import os
 import shutil
@@ -17,7 +17,7 @@ from conftest import CLPIPE, ROOT, check_one_error
 PHOTOS = Path(ROOT) / ".." / "shared" / "data" / "photos"
 SPECS = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=3x2", "--feature", "hsv",
          "--normalize", "none"]
-# Stored sizes, height by width: no interior, one pixel of it, odd ones, one taller than a strip.
+# Stored sizes (height, width): without interior, one interior pixel, odd sizes, one taller than a strip.
 SIZES = [(1, 1), (2, 2), (1, 300), (300, 1), (2, 40), (3, 3), (3, 40), (40, 3), (17, 31), (64, 64),
          (45, 67), (90, 211)]
 
@@ -61,7 +61,7 @@ def check_file(path, directory):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Noise of many sizes and orientations."""
+    """Pictures of noise with many sizes and orientations."""
     directory = tmp_path_factory.mktemp("noise")
     random = numpy.random.default_rng(3)
     for number, (height, width) in enumerate(SIZES):
@@ -77,8 +77,7 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture
 def large(tmp_path):
-    """Pictures that go through slots of 1 MiB in strips, and one whose three rows are longer than
-    half a slot."""
+    """Pictures that pass through slots of 1 MiB in strips, one of them with three rows longer than half a slot."""
     directory = tmp_path / "large"
     directory.mkdir()
     random = numpy.random.default_rng(4)
@@ -102,8 +101,8 @@ def test_noise_of_many_sizes(clpipe, pictures, tmp_path):
         parameters = json.loads(file.attrs["parameters"])
         assert all(feature.endswith(",blur=3") for feature in parameters["features"])
         sizes = file["images/width"][:].astype(int) * file["images/height"][:]
-        assert (file["features/hsv_8x4x4"][:].sum(1) < sizes).all()  # these are the pictures'
-    # The option and the specification are the same thing.
+        assert (file["features/hsv_8x4x4"][:].sum(1) < sizes).all()  # the stored sizes are those before the blur
+    # The option --blur 3 and blur=3 in a specification are equivalent.
     specs = [text + ",blur=3" if ":" in text else "hsv:blur=3" if text == "hsv" else text
              for text in SPECS]
     clpipe("ingest", pictures, "-o", "g.h5", *specs)
@@ -126,7 +125,7 @@ def test_exact_ranges_in_a_simulator(clpipe, pictures, tmp_path):
     command = ["ingest", str(pictures), "-q", "--blur", "3", *SPECS, "--slot-size", "1M"]
     simulated = subprocess.run(["oclgrind", str(CLPIPE), *command, "-o", "simulated.h5"],
                                cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    # Findings of the simulator are on its standard error.
+    # The simulator reports problems on standard error.
     assert (simulated.returncode, simulated.stderr) == (0, "")
     with h5py.File(tmp_path / "simulated.h5", "r") as file:
         assert "Oclgrind" in file["runs/0"].attrs["device"]
@@ -135,7 +134,7 @@ def test_exact_ranges_in_a_simulator(clpipe, pictures, tmp_path):
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(not PHOTOS.is_dir(), reason="no photographs beside the project")
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="the photographs are not available")
 def test_photographs(clpipe, tmp_path):
     small = sorted((PHOTOS / "labelled").rglob("*.jpg"))
     turned = sorted((PHOTOS / "oriented").iterdir())  # one photograph in all orientations
@@ -151,9 +150,9 @@ def test_photographs(clpipe, tmp_path):
 
 
 @pytest.mark.slow
-def test_blurred_and_not_in_one_run(clpipe, pictures, large, tmp_path):
-    """The same counts as in two runs: of pictures with few rows and columns, in strips and in pieces
-    of rows, with JPEG pixels made on the device, and added to what is there."""
+def test_blurred_and_plain_features_in_one_run(clpipe, pictures, large, tmp_path):
+    """The counts equal those of two runs: for pictures with few rows and columns, in strips and in pieces of
+    rows, with JPEG pixels decoded on the device, and for features added to a file."""
     plain = [option for spec in ["rgb:grid=2x3,normalize=none", "gray:bins=7,normalize=none"]
              for option in ["--feature", spec]]
     smooth = [option for spec in ["a=rgb:grid=2x3,normalize=none,blur=3",
@@ -173,7 +172,7 @@ def test_blurred_and_not_in_one_run(clpipe, pictures, large, tmp_path):
                 with h5py.File(tmp_path / name, "r") as alone:
                     for feature, values in alone["features"].items():
                         assert (values[:] == mixed["features"][feature][:]).all(), (options, feature)
-            # Thin pictures have no blurred pixels, but pixels.
+            # Thin pictures have pixels, but no blurred ones.
             paths = [path.decode() for path in mixed["images/path"][:]]
             thin = [i for i, path in enumerate(paths) if path.startswith("no interior")]
             assert thin and mixed["features/gray_7"][thin[0]].sum() == 2 * 70001
@@ -183,7 +182,7 @@ def test_blurred_and_not_in_one_run(clpipe, pictures, large, tmp_path):
 
 
 @pytest.mark.deep
-def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
+def test_blurred_and_plain_features_do_not_mix(clpipe, pictures, tmp_path):
     clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3")
     before = (tmp_path / "f.h5").read_bytes()
     check_one_error(clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3", "--blur", "3"), 2,
@@ -194,7 +193,7 @@ def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
     check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", "rgb:blur=5"), 2, "blur=5")
     check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--blur", "5"), 2, "off|3")
     check_one_error(clpipe("bench", "--feature", "rgb:blur=3"), 2, "cannot be measured")
-    # Neither are labels of the one for the other.
+    # A clustering of plain features cannot label blurred ones.
     clpipe("ingest", pictures, "-o", "b.h5", "--blur", "3")
     clpipe("ingest", pictures, "-o", "c.h5")
     assert clpipe("cluster", "c.h5", "-k", "3").returncode == 0

@@ -1,4 +1,4 @@
-"""Memory does not grow with the number or the size of the pictures, and decoding begins at once."""
+"""Memory does not grow with the number or the size of the pictures, and decoding starts at once."""
 
 import json
 import os
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def peak(source, output, *options, status=0):
-    """Bytes, with the kernels of these options in the cache: building them takes 200 MB more."""
+    """The peak memory of a run in bytes. The kernels should be in the cache, since building takes 200 MB more."""
     result = run_clpipe("ingest", source, "-o", output, "--fresh", "--json", "-", "-q", *options,
                         timeout=280)
     assert result.returncode == status, result.stderr
@@ -23,7 +23,7 @@ def peak(source, output, *options, status=0):
 
 
 def draw_small(directory, count):
-    """`count` names of 100 small JPEGs, in folders of 1,000."""
+    """`count` links to 100 small JPEGs, in folders of 1,000 each."""
     random = numpy.random.default_rng(3)
     directory.mkdir()
     for i in range(count):
@@ -39,7 +39,7 @@ def draw_small(directory, count):
 
 
 def draw_progressive(directory, count):
-    """A progressive JPEG of 10 megapixels, `count` times: each holds 30 MB of coefficients."""
+    """`count` links to a progressive JPEG of 10 megapixels, which has 30 MB of coefficients."""
     ramp = numpy.add.outer(numpy.arange(2560), numpy.arange(3840)) // 16 % 256
     pixels = numpy.stack([ramp, ramp[::-1], ramp[:, ::-1]], 2).astype(numpy.uint8)
     directory.mkdir()
@@ -50,8 +50,8 @@ def draw_progressive(directory, count):
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_number(program, tmp_path):
-    """32 KiB of counters for each picture: if they stayed, 2,000 pictures more would hold 64 MiB."""
+def test_memory_does_not_grow_with_the_number_of_pictures(program, tmp_path):
+    """Each picture has 32 KiB of counters. If they were kept, 2,000 more pictures would need 64 MiB."""
     options = ["--feature", "rgb:bins=8x8x8,grid=4x4", "--memory", "16M"]
     few = draw_small(tmp_path / "few", 1000)
     many = draw_small(tmp_path / "many", 3000)
@@ -62,9 +62,9 @@ def test_memory_does_not_grow_with_the_number(program, tmp_path):
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_threads(program, tmp_path):
-    """Admission lets one of these pictures be decoded at a time. What a thread has freed is given
-    back before the next one takes its turn."""
+def test_memory_does_not_grow_with_the_number_of_threads(program, tmp_path):
+    """The memory limit admits one of these pictures at a time. A thread returns freed memory to the system before
+    the next thread decodes a picture."""
     source = draw_progressive(tmp_path / "progressive", 10)
     options = ["--memory", "64M", "--decode-scale", "8"]
     one = peak(source, tmp_path / "out.h5", "--threads", 1, *options)
@@ -95,7 +95,7 @@ def test_large_photographs(program, tmp_path, threads):
 
 @pytest.mark.deep
 def test_decoding_does_not_wait_for_kernels(clpipe, photos, tmp_path):
-    """With an empty cache they are built while pictures are decoded."""
+    """With an empty cache, kernels are built while pictures are being decoded."""
     cache = {"CLPIPE_CACHE_DIR": tmp_path / "cache", "POCL_CACHE_DIR": tmp_path / "pocl"}
     result = clpipe("ingest", photos, "-o", "out.h5", "-q", "--profile", "trace.json", env=cache)
     assert result.returncode == 0, result.stderr
@@ -109,7 +109,8 @@ def test_decoding_does_not_wait_for_kernels(clpipe, photos, tmp_path):
 
 @pytest.mark.deep
 def test_kernels_of_other_programs_are_not_read(clpipe, photos, tmp_path):
-    """Thousands may be cached; each start would copy them. What is read and damaged is removed."""
+    """The cache may hold thousands of kernels, and each start would copy them. A damaged kernel is removed when it
+    is read, so if it is still there, it was not read."""
     kernels = tmp_path / "cache" / "kernels"
     kernels.mkdir(parents=True)
     version = clpipe("--version").stdout.split()[1]

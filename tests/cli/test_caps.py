@@ -1,4 +1,4 @@
-"""Files that ask for gigabytes or for hours: a row with a reason, little memory, and soon."""
+"""Files that claim to need gigabytes or hours: each gets a row with a reason, soon and in little memory."""
 
 import json
 import os
@@ -36,17 +36,17 @@ def segment(marker, data):
 
 
 def packed(bits):
-    """A string of 0 and 1 as entropy-coded bytes."""
+    """Packs a string of 0 and 1 into entropy-coded bytes."""
     bits += "1" * (-len(bits) % 8)
     return int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
 
 
 def jpeg(width, height, scans, progressive=True, data=True):
-    """Grey, every coefficient 0. A progression is legal: the DC, then each bit of each coefficient."""
+    """A grey JPEG with every coefficient 0. Its progression is legal: DC, then each bit of each coefficient."""
     head = b"\xff\xd8" + segment(0xdb, b"\0" + b"\1" * 64)
     head += segment(0xc2 if progressive else 0xc0, struct.pack(">BHHB", 8, height, width, 1) +
                     b"\1\x11\0")
-    # One code each, a bit long: no difference; for AC a run of 16,384 empty blocks and more.
+    # Each table has one code of 1 bit: for DC, no difference; for AC, a run of at least 16,384 empty blocks.
     head += segment(0xc4, b"\0\1" + bytes(15) + b"\0") + segment(0xc4, b"\x10\1" + bytes(15) +
                                                                  b"\xe0")
     blocks = -(-width // 8) * -(-height // 8)
@@ -72,7 +72,7 @@ def gif(width, height):
 
 
 def tiff_with(entries):
-    """4 x 4 pixels and further tags: {number: (type, how many, offset)}."""
+    """A TIFF of 4 x 4 pixels with additional tags: {number: (type, count, offset)}."""
     data = bytearray(tiff(tiff_tags(4, 4, 8, 3, 2) | {number: (7, bytes(8)) for number in entries},
                           [bytes(48)]))
     at = struct.unpack("<I", data[4:8])[0]
@@ -84,9 +84,9 @@ def tiff_with(entries):
 
 
 BIG = 128 << 20
-# {name: (what to write, at which place each, reason or size)}
+# {name: ([(offset, bytes), ...], reason of the failure or size of the picture)}
 FILES = {
-    # A declared length is not believed, and what is really there is not kept.
+    # A declared length is not trusted, and a chunk that is really that long is not kept in memory.
     **{f"trap {name}.png": ([(0, png_head(4, 4) + struct.pack(">I", 10**9) + name.encode() +
                               bytes(16))], "truncated")
        for name in ("tEXt", "zTXt", "iTXt", "iCCP", "sPLT", "eXIf", "tRNS", "PLTE", "IDAT", "abCd")},
@@ -95,7 +95,7 @@ FILES = {
        for name in ("tEXt", "iCCP")},
     "behind.png": ([(0, png_head(64, 64) + png_chunk(b"IDAT", zlib.compress(bytes(BIG), 1)) +
                      png_chunk(b"IEND", b""))], "corrupt"),
-    # libpng passes over what it does not read, in front of the header, too.
+    # libpng skips chunks that it does not read, even before the header.
     "late header.png": ([(0, png_head(1, 1)[:8] + png_chunk(b"eXIf", bytes(10)) +
                           png_head(26000, 26000)[8:] + PNG_DATA)], "corrupt"),
     "interlaced.png": ([(0, png_head(26000, 26000, interlaced=1) + PNG_DATA)], "too-large"),
@@ -121,7 +121,7 @@ FILES = {
 
 
 def ingest(directory, *options):
-    """(report, {name: reason or size}, {name: seconds})."""
+    """Returns the report, {name: reason or size}, {name: seconds of decoding} and {name: message}."""
     trace, output = directory.parent / "trace.json", directory.parent / "out.h5"
     result = run_clpipe("ingest", directory, "-o", output, "-q", "--json", "-", "--fresh",
                         "--threads", 1, "--profile", trace, *options)
@@ -139,7 +139,7 @@ def ingest(directory, *options):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory, program):
-    """The most memory of a run over one small picture."""
+    """The peak memory of a run over one small picture."""
     directory = tmp_path_factory.mktemp("base") / "in"
     directory.mkdir()
     (directory / "good.png").write_bytes(png_head(4, 4) + PNG_DATA)
@@ -172,7 +172,7 @@ def test_caps(tmp_path, base):
     assert len(FILES["119.bmp"][0][0][1]) == 119
 
 
-def test_limits_that_are_raised(tmp_path, base):
+def test_raised_limits(tmp_path, base):
     """Decoding stops at the first sign that the data has ended; missing rows are not decoded."""
     files = {name: FILES[name] for name in ("wide.jpg", "119.bmp", "30.gif")}
     write(tmp_path / "in", files)
@@ -183,7 +183,7 @@ def test_limits_that_are_raised(tmp_path, base):
 
 
 def test_scans(tmp_path, program):
-    """--max-scans moves both bounds."""
+    """--max-scans changes both limits: that for all pictures and the lower one for large pictures."""
     write(tmp_path / "in", {name: FILES[name] for name in ("large scans.jpg", "scans.jpg")})
     found = ingest(tmp_path / "in", "--max-scans", 10)[3]
     assert [int(re.search(r"more than (\d+) scans", found[name])[1])
@@ -194,7 +194,7 @@ def test_scans(tmp_path, program):
 
 
 def test_regressions_are_quick(tmp_path, base):
-    """Findings of fuzzing, among them cycles of pictures."""
+    """Inputs found by fuzzing, including files whose pictures refer to each other in a cycle."""
     inputs = ROOT / "tests" / "fuzz" / "regression"
     source = tmp_path / "in"
     source.mkdir()
@@ -210,7 +210,7 @@ def test_regressions_are_quick(tmp_path, base):
 @pytest.mark.deep
 @pytest.mark.parametrize("options", [(), ("--isolate",)])
 def test_holes(tmp_path, base, options):
-    """Data after a picture, and before one: no more is read than a picture can need."""
+    """Holes of 2 TiB after or inside a picture: no more is read than a picture can need."""
     hole = 2 << 40
     files = {"behind.png": png_head(4, 4) + PNG_DATA, "behind.jpg": jpeg(64, 64, 1, progressive=False),
              "behind.bmp": bmp(4, 4, bytes(48)), "behind.ppm": b"P6 4 4 255 " + bytes(48),
@@ -225,6 +225,6 @@ def test_holes(tmp_path, base, options):
                                                              "disk.img": "not-an-image"}
     assert report["bytes_read"] < 1 << 20
     assert "far too many for a picture of 4 x 4 pixels" in messages["behind.png"]
-    # Programs add far less than this to pictures.
+    # A smaller hole is accepted; programs append far less than this to pictures.
     os.truncate(tmp_path / "in" / "behind.png", 100 << 20)
     assert ingest(tmp_path / "in", *options)[1]["behind.png"] == (4, 4)

@@ -1,5 +1,5 @@
-"""Additions by other programs are kept, with dimension scales; what cannot be kept is refused by name, or
-dropped."""
+"""Additions by other programs are kept, including dimension scales. An object that cannot be kept is named in an
+error or, on request, dropped."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def made(program, tmp_path_factory):
 
 @pytest.fixture
 def place(made, monkeypatch):
-    """x.h5 and its photos."""
+    """A directory with an unchanged copy of x.h5 and of its photos."""
     monkeypatch.chdir(made)
     shutil.copy("made.h5", "x.h5")
     shutil.rmtree("photos", ignore_errors=True)
@@ -92,7 +92,7 @@ COMMANDS = [["ingest", "photos", "-o", "x.h5"], ["ingest", "photos", "-o", "x.h5
 @pytest.mark.variations
 @pytest.mark.parametrize("add", [in_attribute_of_own, in_root_attribute, in_attribute, in_dataset, in_regions,
                                  in_compound, in_vlen, in_virtual])
-def test_what_cannot_be_carried(place, add):
+def test_objects_that_cannot_be_carried(place, add):
     with h5py.File("x.h5", "r+") as file:
         name = add(file)
         file.create_group("kept")["values"] = numpy.arange(4)
@@ -117,7 +117,7 @@ def test_what_cannot_be_carried(place, add):
 @pytest.mark.variations
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:1] + c[-1:]))
 def test_each_command_refuses(place, command):
-    """Before any work; with the option it does its work."""
+    """Each command refuses such a file before any work; with --drop-references it succeeds."""
     numpy.save("v.npy", numpy.ones((13, 2), "f4"))
     shutil.copy("x.h5", "y.h5")
     with h5py.File("x.h5", "r+") as file:
@@ -130,7 +130,7 @@ def test_each_command_refuses(place, command):
     if open("x.h5", "rb").read() != before:
         with h5py.File("x.h5") as file:
             assert list(file["theirs/deep"]) == []
-    # Commands that write nothing do not ask.
+    # Commands that write nothing accept the file.
     for reader in ["info", "x.h5"], ["verify", "x.h5"], ["similar", "x.h5", "row:1", "--feature", "rgb_8x8x8"]:
         assert run_clpipe(*reader).returncode == 0
 
@@ -140,7 +140,8 @@ def scales_of(file, name):
 
 
 def test_scales_are_carried(place):
-    """Between their datasets, on clpipe's axes, and clpipe's on theirs; also where rows move."""
+    """Scales are kept between datasets of other programs, on axes of clpipe, and from clpipe on other programs'
+    axes. If rows are removed, clpipe's scale is detached from the other program's dataset."""
     with h5py.File("x.h5", "r+") as file:
         theirs = file.create_group("theirs")
         theirs["score"] = numpy.random.default_rng(1).random((13, 5), "f4")

@@ -1,4 +1,4 @@
-"""The case study: every way finds the same words, and a message says what does not fit."""
+"""The case study: all variants find the same words, and wrong arguments are refused."""
 
 import subprocess
 
@@ -35,7 +35,7 @@ def test_ways(tmp_path):
             assert float(milliseconds) > 0 and (name != "naive" or float(ratio) == 1)
 
 
-    assert study("-n", 1000, "-D", 48, "-k", 30).returncode == 0  # of a synthetic picture
+    assert study("-n", 1000, "-D", 48, "-k", 30).returncode == 0  # with a synthetic picture
 
 
 def test_usage(tmp_path):

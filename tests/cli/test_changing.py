@@ -1,6 +1,5 @@
-"""A file that changes while it is read is a failure `changed`, with or without processes for the
-decoders: never a mix of what it was and what it became, and never blamed on its content. The next
-run takes what is there then."""
+"""A file that changes while it is read is recorded as a failure `changed`, with or without isolated decoders. Old
+and new content are never mixed, and the content is never called corrupt. The next run reads the file again."""
 
 import os
 import signal
@@ -16,7 +15,7 @@ from conftest import CLPIPE, FEATURE, draw_photos, run_clpipe
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """A PNG that takes tenths of a second to read: its 20 MB are not compressed."""
+    """A PNG with 20 MB of uncompressed data, which takes tenths of a second to read."""
     path = tmp_path_factory.mktemp("drawn") / "large.png"
     pixels = numpy.random.default_rng(11).integers(0, 256, (2500, 2800, 3), dtype="uint8")
     Image.fromarray(pixels).save(path, compress_level=0)
@@ -43,7 +42,7 @@ def bytes_read(pid):
 
 
 def stop_inside(place, path, *options):
-    """An ingest of `photos` that is stopped in the middle of a file."""
+    """Starts an ingest of `photos` and stops the process in the middle of a file. Returns None if it was too late."""
     size = os.stat(path).st_size
     process = subprocess.Popen([str(CLPIPE), "ingest", "photos", *FEATURE, "-o", "x.h5", "--threads", "1",
                                 *options, "-q", "--fresh"], cwd=place, start_new_session=True)
@@ -53,7 +52,7 @@ def stop_inside(place, path, *options):
             start = bytes_read(process.pid) if is_open(process.pid, path) else None
         elif 1000000 < bytes_read(process.pid) - start < size // 2:
             os.killpg(process.pid, signal.SIGSTOP)
-            # What it had begun to read when it was stopped is read by then.
+            # After this time, reads that had begun before the stop are complete.
             time.sleep(0.05)
             if is_open(process.pid, path) and bytes_read(process.pid) - start < size - 4000000:
                 return process
@@ -64,7 +63,7 @@ def stop_inside(place, path, *options):
 
 
 def other_bytes(path, count):
-    """Damages the last bytes, without a change of the size."""
+    """Overwrites the last bytes without changing the size."""
     with open(path, "r+b") as file:
         file.seek(-count, os.SEEK_END)
         file.write(b"\xa5" * count)
@@ -96,7 +95,7 @@ def test_file_that_changes_while_it_is_read(program, drawn, tmp_path, change, is
         process = stop_inside(tmp_path, path, *isolated)
         if process:
             break
-    assert process, "it was never met while it read"
+    assert process, "the program was never stopped while it read the file"
     CHANGES[change](path)
     os.killpg(process.pid, signal.SIGCONT)
     assert process.wait(60) == 1
@@ -105,7 +104,7 @@ def test_file_that_changes_while_it_is_read(program, drawn, tmp_path, change, is
     assert rows == [["large.png", "changed"]], listed.stdout
     if isolated:
         return
-    # The next run looks at it again, and what it makes is what a run from nothing makes.
+    # The next run reads the file again and has the same result as a run from scratch.
     again = run_clpipe("ingest", "photos", "-o", "x.h5", cwd=tmp_path)
     assert again.returncode == (1 if change in ("shrinks", "is written to") else 0), again.stderr
     whole = run_clpipe("ingest", "photos", "-o", "new.h5", cwd=tmp_path)

@@ -1,6 +1,6 @@
-"""A clustering that is killed, or asked to stop, continues from its checkpoint to the same bits.
+"""A clustering that was killed or stopped continues from its checkpoint, with a bit-identical result.
 
-The moments are drawn from CLPIPE_SEED, which is printed."""
+The times of the kills are drawn from CLPIPE_SEED, which is printed."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def run(place, *args, code=0):
                                   for kind in KINDS])
 def test_killed(vectors, tmp_path, kind, capsys):
     draw = random.Random(SEED)
-    # The first builds kernels.
+    # The first run builds the kernels.
     for name in ("cold", "whole"):
         (tmp_path / name).mkdir()
         begin = time.monotonic()
@@ -60,7 +60,7 @@ def test_killed(vectors, tmp_path, kind, capsys):
     while kills < (50 if LONG else 3):
         process = subprocess.Popen(command(vectors, *KINDS[kind], "--checkpoint", "0.001"),
                                    cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Before that there is nothing to take up; most of a run this short is its start.
+        # Without a checkpoint there is nothing to resume, and most of such a short run is startup.
         while process.poll() is None and not (place / STATE).exists():
             time.sleep(0.002)
         try:
@@ -70,7 +70,7 @@ def test_killed(vectors, tmp_path, kind, capsys):
             process.kill()
             kills += 1
             process.wait()
-            # Killed again before it is done, or after at most two kills.
+            # In half of the cases, the next run is killed as well before one may finish.
             if draw.random() < 0.5 and kills % 2:
                 continue
         result = subprocess.run(command(vectors, *KINDS[kind], "--checkpoint", "0.001"), cwd=place,
@@ -81,16 +81,16 @@ def test_killed(vectors, tmp_path, kind, capsys):
         assert os.listdir(place) == ["x.h5"], SEED
         os.unlink(place / "x.h5")
     with capsys.disabled():
-        print(f" [seed {SEED}: {kills} kills, {taken} times gone on from a checkpoint] ", end="")
+        print(f" [seed {SEED}: {kills} kills, {taken} resumed from a checkpoint] ", end="")
     assert taken > 0
 
 
-# Work for a long time, in which most are seeds and restarts.
+# Enough work for a long time, mostly seeding and restarts.
 BUSY = ["-k", "40", "--n-init", "10000", "--max-iter", "10"]
 
 
 def stopped(vectors, place, name="SIGTERM"):
-    """Waits for a new checkpoint; returns its contents."""
+    """Runs until a new checkpoint is stored, then stops the run as told by `name`; returns its standard error."""
     state = place / STATE
 
     def stored():
@@ -129,14 +129,15 @@ def test_stopped(vectors, tmp_path, name):
 
 
 @pytest.mark.deep
-def test_never(vectors, tmp_path):
+def test_without_checkpoints(vectors, tmp_path):
     said = run(tmp_path, vectors, *BUSY, "--max-time", "1", "--checkpoint", "0", code=4)
     assert "nothing was stored" in said
     assert os.listdir(tmp_path) == []
 
 
-def test_of_other_options(vectors, tmp_path):
-    """It is not used, and goes when the result is there; another name has a file of its own."""
+def test_checkpoint_of_other_options(vectors, tmp_path):
+    """It is not used, and it is removed once the result is stored. A clustering with another name has its own
+    checkpoint."""
     stopped(vectors, tmp_path)
     run(tmp_path, vectors, "-k", "3", "--name", "other", "--max-iter", "3")
     assert sorted(os.listdir(tmp_path)) == ["x.h5", STATE]
@@ -148,7 +149,7 @@ def test_of_other_options(vectors, tmp_path):
     assert os.listdir(tmp_path) == ["x.h5"]
 
 
-def test_damaged(vectors, tmp_path):
+def test_damaged_checkpoint(vectors, tmp_path):
     stopped(vectors, tmp_path)
     state = tmp_path / STATE
     data = bytearray(state.read_bytes())
@@ -156,12 +157,12 @@ def test_damaged(vectors, tmp_path):
     state.write_bytes(data)
     said = stopped(vectors, tmp_path)
     assert f"{STATE} is damaged; it is ignored" in said and "resuming after" not in said
-    # Overwritten by a good one.
+    # The damaged checkpoint has been overwritten by a valid one.
     assert "resuming after" in stopped(vectors, tmp_path)
 
 
 def test_option(vectors, tmp_path):
-    """Without a value it is as without the option."""
+    """--checkpoint without a value is the default."""
     run(tmp_path, "--checkpoint", vectors, "-k", "2", "--checkpoint")
     assert os.listdir(tmp_path) == ["x.h5"]
     said = run(tmp_path, vectors, "-k", "2", "--checkpoint=soon", code=2)
@@ -169,23 +170,23 @@ def test_option(vectors, tmp_path):
 
 
 @pytest.mark.deep
-def test_of_other_rows(vectors, tmp_path):
-    """Matrices are recognised by their values; a run continues with equal ones in another file."""
+def test_checkpoint_of_other_rows(vectors, tmp_path):
+    """Matrices are recognised by their values; a run continues with equal values in another file."""
     stopped(vectors, tmp_path)
     values = numpy.load(vectors)
     values[777, 3] += 1
     numpy.save(tmp_path / "changed.npy", values)
     said = run(tmp_path, tmp_path / "changed.npy", *BUSY, "--max-time", "1", code=4)
     assert "belongs to other rows" in said
-    # The name of the input is one of the options.
+    # The file name of the input is one of the options, so only the directory changes.
     (tmp_path / "elsewhere").mkdir()
     os.rename(tmp_path / "changed.npy", tmp_path / "elsewhere" / "changed.npy")
     said = run(tmp_path, tmp_path / "elsewhere" / "changed.npy", *BUSY, "--max-time", "1", code=4)
     assert "resuming after" in said
 
 
-def test_stopped_before_it_is_taken_up(vectors, tmp_path):
-    """What there is stays as it was."""
+def test_stopped_before_the_checkpoint_is_resumed(vectors, tmp_path):
+    """The checkpoint stays unchanged."""
     stopped(vectors, tmp_path)
     before = (tmp_path / STATE).read_bytes()
     said = run(tmp_path, vectors, *BUSY, "--max-time", "0.01", code=4)

@@ -1,4 +1,4 @@
-"""Checksums find what nothing else could; additions by others are kept."""
+"""Checksums find changes that nothing else could; additions by other programs are kept."""
 
 import json
 import os
@@ -30,8 +30,8 @@ def rich(program, tmp_path_factory):
 
 
 def datasets(path):
-    """Name, offset, size in bytes, and whether the elements are texts, of all datasets with values in one
-    piece of the file."""
+    """(name, offset, size in bytes, whether it holds variable-length text) of every dataset that is stored
+    contiguously."""
     found = []
 
     def look(name, item):
@@ -59,7 +59,7 @@ def lines(result):
 
 
 @pytest.mark.deep
-def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
+def test_a_flipped_bit_in_any_dataset(clpipe, rich, tmp_path):
     rng = random.Random(SEED)
     copy = tmp_path / "copy.h5"
     all_of_them = datasets(rich)
@@ -72,7 +72,7 @@ def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
         shutil.copy(rich, copy)
         flip(copy, offset + rng.randrange(size), rng.randrange(8))
         result = clpipe("verify", copy)
-        # A byte that is invalid in text, in data that is read when the file is opened.
+        # These texts are read when the file is opened, which may fail because of an invalid byte.
         opened = name in ("images/sources", "images/directories")
         assert result.returncode in ((1, 3) if opened else (1,)), (name, result.stdout)
         about = [line for line in lines(result) if f"/{name}:" in line]
@@ -85,8 +85,8 @@ def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
 
 
 @pytest.mark.deep
-def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
-    """13 rows of 256 KB: a piece has 4 of them."""
+def test_damage_is_located_within_a_megabyte(clpipe, photos, tmp_path):
+    """There are 13 rows of 256 KiB; a checksum covers 4 of them."""
     result = clpipe("ingest", photos, "-o", "f.h5", "--feature", "x=rgb:bins=16x16x16,grid=4x4")
     assert result.returncode == 0, result.stderr
     (offset, size), = [(offset, size) for name, offset, size, _ in datasets(tmp_path / "f.h5")
@@ -106,8 +106,8 @@ def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("damaged", ["images/code", "features/clip", "clusters/kmeans/labels",
                                      "neighbours/clip/rows"])
-def test_damage_is_not_passed_on_in_silence(clpipe, tmp_path, damaged):
-    """An update tells it; other commands leave the checksums as they are."""
+def test_damage_is_not_passed_on_silently(clpipe, tmp_path, damaged):
+    """An update reports the damage; other commands leave the checksums unchanged."""
     draw_photos(tmp_path / "photos")
     numpy.save(tmp_path / "clip.npy", numpy.random.default_rng(1).random((13, 4), "f4"))
     for command in (["ingest", "photos", "-o", "f.h5"], ["import", "f.h5", "clip=clip.npy"],
@@ -145,8 +145,8 @@ def test_other_changes(clpipe, rich, tmp_path, change, expected):
     assert any(expected in line for line in lines(result)), result.stdout
 
 
-def test_other_storage_is_the_same(clpipe, rich, tmp_path):
-    """Compressed by another program: other bytes, the same values."""
+def test_other_storage_of_the_same_values(clpipe, rich, tmp_path):
+    """A dataset compressed by another program has other bytes but the same values."""
     copy = tmp_path / "copy.h5"
     shutil.copy(rich, copy)
     with h5py.File(copy, "r+") as file:
@@ -175,7 +175,7 @@ def test_content_is_the_root(rich):
 @pytest.mark.deep
 @pytest.mark.parametrize("number", (1, 2))
 def test_older_formats_are_refused_by_name(clpipe, tmp_path, number):
-    """By every command, with the way out; the file stays as it is."""
+    """Every command names the format and the tool that converts the file, which stays unchanged."""
     draw_photos(tmp_path / "photos")
     assert clpipe("ingest", "photos", "-o", "f.h5").returncode == 0
     with h5py.File(tmp_path / "f.h5", "r+") as file:
@@ -187,10 +187,10 @@ def test_older_formats_are_refused_by_name(clpipe, tmp_path, number):
     assert (tmp_path / "f.h5").read_bytes() == before
 
 
-# --- what others add ----------------------------------------------------------------------------------
+# --- additions by other programs ----------------------------------------------------------------------
 
 @pytest.mark.deep
-def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
+def test_additions_are_not_damage(clpipe, rich, tmp_path):
     copy = tmp_path / "copy.h5"
     shutil.copy(rich, copy)
     with h5py.File(copy, "r+") as file:
@@ -214,7 +214,7 @@ def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
         assert isinstance(file.get("elsewhere", getlink=True), h5py.ExternalLink)
         assert list(file.attrs["owner"]) == ["a", "b"]
         assert file["clusters/kmeans"].attrs["checked"] == "yes"
-    # Also what is in a clustering that is replaced.
+    # Additions inside a clustering that is replaced are kept too.
     assert clpipe("cluster", copy, "--feature", "x", "-k", 3, "--name", "kmeans", "--force").returncode == 0
     assert clpipe("verify", copy).returncode == 0
     with h5py.File(copy, "r") as file:

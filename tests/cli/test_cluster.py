@@ -1,5 +1,5 @@
-"""Clustering gives the answer: scikit-learn's Lloyd from the same centroids; what is stored of it.
-test_reference.py and test_same_answer.py have the rest."""
+"""Clusterings equal those of scikit-learn's Lloyd algorithm from the same initial centroids and are stored
+completely. test_reference.py and test_same_answer.py have further comparisons."""
 
 import json
 import os
@@ -18,8 +18,8 @@ PHOTOS = ROOT / ".." / "shared" / "data" / "photos" / "labelled"
 ARRAYS = {"centroids", "labels", "distances", "sizes", "nearest", "inertia_history"}
 ATTRIBUTES = {"feature", "k", "seed", "init", "metric", "iterations", "converged", "inertia",
               "parameters", "content"}
-VOUCHERS = {"source_bytes", "source_mtime_ns", "source_sample"}  # of rows whose file is 2 s old
-FOLDERS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
+VOUCHERS = {"source_bytes", "source_mtime_ns", "source_sample"}  # stored if the file of the rows is at least 2 s old
+FOLDERS = {"folders", "purity", "nmi", "ari"}  # stored for images in two or more folders
 
 
 def bits(path, name="kmeans"):
@@ -29,7 +29,7 @@ def bits(path, name="kmeans"):
 
 
 def lloyd(rows, initial, iterations=100, tol=0):
-    """scikit-learn's answer; `rows` and `initial` are in the metric's space already."""
+    """scikit-learn's result; `rows` and `initial` are already in the space of the metric."""
     from sklearn.cluster import KMeans
     return KMeans(len(initial), init=initial.astype(float), n_init=1, algorithm="lloyd", tol=tol,
                   max_iter=iterations).fit(rows.astype(float))
@@ -50,8 +50,8 @@ def distances_to(rows, centroids):
 
 
 def spherical(rows, centroids, max_iter=100):
-    """Spherical k-means of unit vectors (Dhillon and Modha): the nearest direction, and centroids
-    that are the directions of the sums. Stops as scikit-learn's does."""
+    """Spherical k-means of unit vectors (Dhillon and Modha): a row is assigned to the nearest direction, and a
+    centroid is the normalised sum of its rows. Stops when scikit-learn does."""
     labels = None
     for iteration in range(1, max_iter + 1):
         before, labels = labels, (rows @ centroids.T).argmax(1)
@@ -66,8 +66,8 @@ def spherical(rows, centroids, max_iter=100):
 
 
 def check_against(path, space, wanted, name="kmeans"):
-    """The stored outcome is scikit-learn's, and everything in it fits together; `space` has the
-    rows in the metric's space."""
+    """Asserts that the stored clustering equals scikit-learn's and is consistent; `space` has the rows in the
+    space of the metric."""
     arrays, attributes = stored(path, name)
     k = len(wanted.cluster_centers_)
     assert set(arrays) == ARRAYS and set(attributes) - FOLDERS - VOUCHERS == ATTRIBUTES
@@ -107,9 +107,9 @@ def check_consistent(arrays, attributes, space):
 
 @pytest.fixture(scope="module")
 def photo_file(program, tmp_path_factory):
-    """All labelled photographs with the default feature and one that is no distribution."""
+    """A result of all labelled photographs with a normalised feature and one of raw counts."""
     if not PHOTOS.is_dir():
-        pytest.skip("no photographs beside the project")
+        pytest.skip("the photographs are not available")
     directory = tmp_path_factory.mktemp("photos")
     result = run_clpipe("ingest", PHOTOS, "-o", "photos.h5", "--feature", "rgb:bins=8x8x8",
                         "--feature", "raw=rgb:bins=32,normalize=none", cwd=directory)
@@ -126,7 +126,7 @@ def photo_rows(photo_file):
 @pytest.mark.variations
 @pytest.mark.parametrize("metric, space", [(None, roots), ("hellinger", roots),
                                            ("euclidean", numpy.float64), ("cosine", unit)])
-def test_photos_as_scikit_learn(photo_file, photo_rows, tmp_path, metric, space):
+def test_photos_match_scikit_learn(photo_file, photo_rows, tmp_path, metric, space):
     initial = photo_rows[30::67]
     numpy.save(tmp_path / "initial.npy", initial)
     shutil.copy(photo_file, tmp_path / "photos.h5")
@@ -141,7 +141,7 @@ def test_photos_as_scikit_learn(photo_file, photo_rows, tmp_path, metric, space)
     assert attributes["feature"] == "rgb_8x8x8" and attributes["init"].startswith("given-")
     assert attributes["converged"] == 1
     assert report["inertia"] == attributes["inertia"] and report["output"] == "photos.h5"
-    # Everything else is still there.
+    # The rest of the file is unchanged.
     with h5py.File(tmp_path / "photos.h5", "r") as new, h5py.File(photo_file, "r") as old:
         assert numpy.array_equal(new["features/raw"][:], old["features/raw"][:])
         assert numpy.array_equal(new["images/digest"][:], old["images/digest"][:])
@@ -172,7 +172,7 @@ def test_assign_takes_the_nearest(photo_file, photo_rows, tmp_path):
         distances = distances_to(space(photo_rows), given["centroids"])
         assert numpy.array_equal(given["labels"], distances.argmin(1))
         assert numpy.allclose(given["distances"], distances.min(1), rtol=1e-5, atol=1e-9)
-        # The same rows that the centroids came from: the last assignment once more.
+        # The centroids come from the same rows, so this repeats the last assignment.
         for array in ("labels", "distances", "sizes", "nearest", "centroids"):
             assert made[array].tobytes() == given[array].tobytes(), array
         assert attributes["metric"] == metric and attributes["init"] == "assigned"
@@ -183,7 +183,7 @@ def test_assign_takes_the_nearest(photo_file, photo_rows, tmp_path):
 
 @pytest.fixture(scope="module")
 def mixture(program, tmp_path_factory):
-    """20,000 x 64 in rows.npy, 40 first centroids in initial.npy; returns (directory, rows)."""
+    """20,000 rows of 64 values in rows.npy, 40 initial centroids in initial.npy; returns (directory, rows)."""
     directory = tmp_path_factory.mktemp("mixture")
     random = numpy.random.default_rng(11)
     centres = random.normal(0, 1, (40, 64))
@@ -203,7 +203,7 @@ def clustered(mixture):
 
 
 @pytest.mark.deep
-def test_mixture_as_scikit_learn(mixture, clustered):
+def test_mixture_matches_scikit_learn(mixture, clustered):
     _, rows = mixture
     path, report = clustered
     wanted = lloyd(rows, rows[::500])
@@ -214,7 +214,7 @@ def test_mixture_as_scikit_learn(mixture, clustered):
     assert (report["k"], report["n"], report["d"]) == (40, 20000, 64)
     assert report["sizes"] == list(arrays["sizes"])
     assert 0.2 < report["pruned"] < 1
-    # What each iteration found before it moved the centroids; the last moved none.
+    # The history holds the inertia that each iteration found before moving the centroids; the last one moved none.
     history = arrays["inertia_history"]
     first = distances_to(rows.astype(float), rows[::500]).min(1).sum()
     assert history[0] == pytest.approx(first, rel=1e-6)
@@ -244,7 +244,7 @@ def test_seeds(mixture, tmp_path, init):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random"])
-def test_first_centroids_are_different_rows(mixture, tmp_path, init):
+def test_initial_centroids_are_different_rows(mixture, tmp_path, init):
     directory, rows = mixture
     cluster(directory / "rows.npy", "-k", 60, "--init", init, "--max-iter", 0, "-o", "r.h5",
             cwd=tmp_path)
@@ -258,7 +258,7 @@ def test_first_centroids_are_different_rows(mixture, tmp_path, init):
 
 
 def test_kmeanspp_finds_separate_groups(tmp_path, program):
-    """Forty groups far apart, the largest a thousand times the smallest: a row of each is taken."""
+    """The seeds include a row of each of forty groups, which are far apart and have 2 to 2,000 rows."""
     random = numpy.random.default_rng(2)
     sizes = numpy.geomspace(2, 2000, 40).astype(int)
     labels = numpy.repeat(numpy.arange(40), sizes)
@@ -309,8 +309,8 @@ def test_the_longest_name_is_stored_whole(tmp_path):
         assert list(file["clusters"]) == [name]
 
 
-def test_a_row_that_is_alone_is_not_taken_for_an_empty_cluster(tmp_path):
-    """100 is the farthest from its centroid, but the only one of its cluster; 0 comes next."""
+def test_the_only_row_of_a_cluster_is_not_moved_to_an_empty_one(tmp_path):
+    """100 is the farthest from its centroid but alone in its cluster, so the empty cluster gets 0."""
     numpy.save(tmp_path / "rows.npy", numpy.array([[0], [1], [2], [100]], "f4"))
     numpy.save(tmp_path / "initial.npy", numpy.array([[1], [60], [1000]], "f4"))
     cluster("rows.npy", "-k", 3, "--init", "initial.npy", "--max-iter", 1, "-o", "r.h5", cwd=tmp_path)
@@ -321,7 +321,7 @@ def test_a_row_that_is_alone_is_not_taken_for_an_empty_cluster(tmp_path):
 
 @pytest.mark.parametrize("scale", [1e12, 1e17, 1e25, 1e37])
 def test_centroids_far_from_the_rows(tmp_path, scale):
-    """What is computed in float32 neither overflows nor is trusted; rows are with their nearest centroids."""
+    """Rows get their nearest centroids even where distances in float32 would overflow or be too inexact."""
     random = numpy.random.default_rng(5)
     rows, initial = random.normal(size=(600, 12)), scale * random.normal(size=(16, 12))
     numpy.save(tmp_path / "rows.npy", rows.astype("f4"))
@@ -345,8 +345,8 @@ def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
 
 
 @pytest.mark.deep
-def test_the_tolerance_without_tol_is_that_of_scikit_learn(mixture, tmp_path):
-    """And of its mini-batches 0; --tol 0 goes on until no label changes."""
+def test_the_default_tolerance_is_that_of_scikit_learn(mixture, tmp_path):
+    """That of mini-batches is 0, also as in scikit-learn. With --tol 0, the run ends when no label changes."""
     directory, rows = mixture
     given = (directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy")
     cluster(*given, "-o", "r.h5", cwd=tmp_path)
@@ -372,8 +372,8 @@ def test_cosine_mixture(mixture, tmp_path):
 
 
 def test_methods(mixture, tmp_path):
-    """A method that is named is the one that the other options imply: what it made is up to date; others are
-    refused."""
+    """Naming the method that the other options imply changes nothing, so the result is up to date. Naming another
+    method is refused."""
     run = ["cluster", mixture[0] / "rows.npy", "-k", 3, "-o", "m.h5", "--name"]
     for name, options in ("lloyd", []), ("mini-batch", ["--mini-batch", 100]):
         assert run_clpipe(*run, name, *options, cwd=tmp_path).returncode == 0
@@ -387,7 +387,7 @@ def test_methods(mixture, tmp_path):
 
 @pytest.mark.slow
 def test_mini_batches(mixture, tmp_path):
-    """As good as scikit-learn's within 2 %, and the same bits for any threads and memory."""
+    """The inertia is within 2 % of scikit-learn's, and the bits do not depend on threads and memory."""
     directory, rows = mixture
     ask = ["cluster", directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy",
            "--mini-batch", 1000, "--max-iter", 100]
@@ -403,7 +403,7 @@ def test_mini_batches(mixture, tmp_path):
         40, init=rows[::500], n_init=1, batch_size=1000, max_iter=5, max_no_improvement=None,
         random_state=0, reassignment_ratio=0).fit(rows)
     assert attributes["inertia"] < 1.02 * peer.inertia_
-    # Labels and distances are those of the stored centroids.
+    # The labels are those of the stored centroids.
     distances = numpy.linalg.norm(rows[:, None].astype(float)[:500]
                                   - arrays["centroids"].astype(float), axis=2) ** 2
     assert (distances.argmin(1) == arrays["labels"][:500]).all()
@@ -425,8 +425,8 @@ def test_force_replaces(mixture, clustered, tmp_path):
 # --- progress -------------------------------------------------------------------------------------
 
 @pytest.mark.deep
-def test_every_phase_shows_itself(program, tmp_path):
-    """Reading and seeding take longer than the iterations here."""
+def test_every_phase_shows_progress(program, tmp_path):
+    """In this test, reading and seeding take longer than the iterations."""
     from test_run import in_terminal
     random = numpy.random.default_rng(1)
     numpy.save(tmp_path / "rows.npy", random.normal(size=(80000, 32)).astype(numpy.float32))

@@ -1,5 +1,5 @@
-"""Clustering on several devices: the bits of one device, also when one of them fails on the way.
-PoCL gives as many devices of the CPU as it is asked for."""
+"""Clustering on several devices gives the same bits as on one, even if a device fails during the run. PoCL
+provides the CPU as any number of devices."""
 
 import json
 import os
@@ -31,7 +31,7 @@ STREAMED = ["--device-memory", "256K"]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, program):
-    """Rows of which the last block is not whole, all of them positive, and what goes with them."""
+    """A directory with positive rows, of which the last block is incomplete, and with weights and centroids."""
     place = tmp_path_factory.mktemp("devices")
     random = numpy.random.default_rng(3)
     rows = random.normal(0, 0.5, (7000, 21)) + random.uniform(2, 5, (24, 21))[random.integers(0, 24, 7000)]
@@ -49,11 +49,11 @@ def several(program):
         listed = run_clpipe("devices", "--json", "-", env=env[3])
         if len(json.loads(listed.stdout or "[]")) == 3:
             return env
-    pytest.skip("there is no PoCL that gives several devices")
+    pytest.skip("PoCL does not provide several devices")
 
 
 def cluster(place, output, *args, env, code=0):
-    """An existing result would only be reported."""
+    """Clusters rows.npy on all devices. Removes the output first, since an existing result would only be reported."""
     output.unlink(missing_ok=True)
     result = run_clpipe("cluster", "rows.npy", "-o", output, "--device", "all", *args, cwd=place,
                         env=env, timeout=60)
@@ -78,7 +78,7 @@ def test_same_bits(place, several, tmp_path, case):
 
 @pytest.mark.deep
 def test_assign(place, several, tmp_path):
-    """Images, since that is what assign takes; the labels are those of the clustering."""
+    """Assigning the same images on several devices gives the labels of the clustering."""
     random = numpy.random.default_rng(5)
     (tmp_path / "album").mkdir()
     for i in range(600):
@@ -96,7 +96,7 @@ def test_assign(place, several, tmp_path):
             assert numpy.array_equal(a["clusters/kmeans"][name], b["clusters/kmeans"][name])
 
 
-def test_mini_batches_take_one(place, several, tmp_path):
+def test_mini_batches_use_one_device(place, several, tmp_path):
     arguments = ["-k", 9, "--mini-batch", 500, "--max-iter", 5]
     cluster(place, tmp_path / "one.h5", *arguments, env=several[1])
     result = cluster(place, tmp_path / "x.h5", *arguments, "--json", "-", env=several[3])
@@ -107,7 +107,7 @@ def test_mini_batches_take_one(place, several, tmp_path):
 
 @pytest.fixture(scope="module")
 def large(several, tmp_path_factory):
-    """Two parts of 2.3 MB each; one has three different rows, and so three clusters."""
+    """Rows in two parts of 2.3 MB each. One part has only three different rows, and so three clusters."""
     place = tmp_path_factory.mktemp("large")
     random = numpy.random.default_rng(6)
     rows = numpy.vstack([random.normal(0, 1, (9000, 64)), 50 + numpy.eye(3, 64)[random.integers(0, 3, 9000)]])
@@ -125,7 +125,7 @@ def test_parts_beyond_memory(large, several, tmp_path):
 
 
 @pytest.mark.deep
-def test_one_fails_beyond_memory(large, several, tmp_path):
+def test_a_device_fails_with_parts_beyond_memory(large, several, tmp_path):
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0
@@ -147,13 +147,13 @@ def size_of(path):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("arguments, kept", ((["-k", 40, "--n-init", 12], 1), (["--split", "60x40"], 50000)))
-def test_goes_on_with_other_devices(place, several, tmp_path, arguments, kept):
-    """From a state that two devices kept, on one: for a split, of many of its 60 parts."""
+def test_continues_with_other_devices(place, several, tmp_path, arguments, kept):
+    """One device continues from a checkpoint of two. In the case of a split, it holds many of the 60 parts."""
     cluster(place, tmp_path / "whole.h5", *arguments, env=several[1])
     command = [CLPIPE, "cluster", place / "rows.npy", "-o", "x.h5", "--device", "all", *arguments,
                "--checkpoint", "0.001", "--progress", "never"]
     checkpoint = tmp_path / "x.h5.kmeans.checkpoint"
-    for _ in range(10):  # on a slow disk states are seldom kept
+    for _ in range(10):  # on a slow disk, checkpoints are rare
         (tmp_path / "x.h5").unlink(missing_ok=True)
         process = subprocess.Popen([str(part) for part in command], cwd=tmp_path,
                                    stderr=subprocess.DEVNULL, env={**os.environ, **several[2]})
@@ -177,8 +177,8 @@ def restarts(place, several):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("case", ("levels", "split"))
-def test_one_fails_at_a_level(place, several, tmp_path, case):
-    """The other has what is done, and makes the rest: of a level that was begun, the iterations that are left."""
+def test_a_device_fails_at_a_level(place, several, tmp_path, case):
+    """The other device keeps the finished work and does the rest; of a started level, the remaining iterations."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     cluster(place, tmp_path / "one.h5", *CASES[case], env=several[1])
@@ -196,8 +196,8 @@ def test_one_fails_at_a_level(place, several, tmp_path, case):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("call", ("launch", "transfer", "callback", "buffer", "queue", "kernel"))
-def test_one_fails(place, several, restarts, tmp_path, call):
-    """The other continues from where both were, with a notice that names the first."""
+def test_a_device_fails(place, several, restarts, tmp_path, call):
+    """The other device continues where both were, and a notice names the device that failed."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0
@@ -225,7 +225,7 @@ def test_all_fail(place, several, tmp_path, call):
     assert not (tmp_path / "x.h5").exists()
 
 
-def test_rows_that_are_refused_are_no_devices_failure(place, several, tmp_path):
+def test_refused_rows_are_not_a_device_failure(place, several, tmp_path):
     rows = numpy.load(place / "rows.npy")
     rows[6500, 3] = numpy.nan
     numpy.save(tmp_path / "rows.npy", rows)

@@ -1,4 +1,4 @@
-"""What may be clustered, and the line and exit code for what may not."""
+"""Inputs that can be clustered, and the error line and exit code for those that cannot."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ def nothing_written(directory, *there):
 
 @pytest.fixture(scope="module")
 def rows():
-    """300 x 10 values in four groups, whole numbers from 0 to 120, so that every type holds them."""
+    """300 x 10 integers from 0 to 120, which every type can hold, in four groups."""
     random = numpy.random.default_rng(5)
     centres = random.integers(20, 100, (4, 10))
     return centres[numpy.arange(300) % 4] + random.integers(-4, 5, (300, 10))
@@ -41,7 +41,7 @@ def rows():
 
 @pytest.fixture
 def ask(clpipe):
-    """clpipe cluster INPUT -k 4 -o r.h5 and more."""
+    """Runs `clpipe cluster INPUT -k 4 -o r.h5` with additional options."""
     def run(path, *more):
         more = more if "-k" in more else ("-k", 4, *more)
         return clpipe("cluster", path, "-o", "r.h5", *more)
@@ -77,7 +77,7 @@ def test_name_does_not_matter(ask, tmp_path, rows):
 
 @pytest.mark.deep
 def test_float64_is_rounded_to_float32(ask, tmp_path):
-    """Which is said in the documentation: values that differ beyond float32 are equal."""
+    """As documented, values that differ only beyond the precision of float32 are equal."""
     save(tmp_path / "x.npy", numpy.array([[1.0], [1.0 + 1e-12], [1.0 - 1e-12]]))
     check_one_error(ask("x.npy", "-k", 2), 3, "different row")
     save(tmp_path / "x.npy", numpy.array([[1e300], [1.0]]))
@@ -98,7 +98,7 @@ def test_float64_is_rounded_to_float32(ask, tmp_path):
     (lambda r: numpy.zeros((0, 0), "f4"), ["no rows"]),
 ], ids=["complex", "strings", "booleans", "dates", "1-d", "3-d", "scalar",
         "records", "no rows", "no columns", "nothing"])
-def test_arrays_that_are_no_matrix(ask, tmp_path, rows, make, words):
+def test_arrays_that_are_not_matrices(ask, tmp_path, rows, make, words):
     save(tmp_path / "x.npy", numpy.asanyarray(make(rows)))
     check_one_error(ask("x.npy"), 3, *words)
     nothing_written(tmp_path, "x.npy")
@@ -107,7 +107,7 @@ def test_arrays_that_are_no_matrix(ask, tmp_path, rows, make, words):
 @pytest.mark.variations
 @pytest.mark.parametrize("dtype", ["<f4", ">f8", "<f2", ">i2"])
 def test_column_by_column(ask, tmp_path, dtype):
-    """Fortran order gives what C order gives, in pieces and in either byte order."""
+    """Fortran order gives the same result as C order, read in pieces and in either byte order."""
     random = numpy.random.default_rng(8)
     values = (random.normal(0, 50, (40000, 3)) + 100 * random.integers(0, 4, (40000, 1)))
     save(tmp_path / "c.npy", values.astype(dtype))
@@ -134,7 +134,7 @@ def test_big_endian(ask, tmp_path, dtype):
 
 
 def test_one_column_in_fortran_order(ask, tmp_path):
-    """NumPy calls such an array C-contiguous as well, and writes it so."""
+    """NumPy considers such an array C-contiguous too and writes it in C order."""
     save(tmp_path / "x.npy", numpy.asfortranarray(numpy.arange(20, dtype="f4").reshape(20, 1)))
     assert ask("x.npy").returncode == 0
 
@@ -160,7 +160,7 @@ def test_broken_files(ask, tmp_path, rows):
     os.mkfifo(tmp_path / "pipe.npy")
     check_one_error(ask("pipe.npy"), 3, "not a regular file")
     nothing_written(tmp_path, "x.npy", "rows.txt", "d", "pipe.npy")
-    # Bytes behind the array are allowed, as NumPy allows them.
+    # Bytes after the array are allowed, as in NumPy.
     path.write_bytes(whole + b"more")
     assert ask("x.npy").returncode == 0
 
@@ -171,7 +171,7 @@ def test_broken_files(ask, tmp_path, rows):
 @pytest.mark.parametrize("value, word", [(numpy.nan, "NaN"), (numpy.inf, "infinity"),
                                          (-numpy.inf, "infinity")])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])
-def test_values_that_are_no_numbers(ask, tmp_path, rows, value, word, metric):
+def test_values_that_are_not_finite(ask, tmp_path, rows, value, word, metric):
     bad = rows.astype("f4")
     bad[217, 3] = value
     bad[250, 0] = value
@@ -180,7 +180,7 @@ def test_values_that_are_no_numbers(ask, tmp_path, rows, value, word, metric):
     nothing_written(tmp_path, "x.npy")
 
 
-def test_values_that_a_metric_cannot_take(ask, tmp_path, rows):
+def test_values_that_a_metric_does_not_allow(ask, tmp_path, rows):
     bad = rows.astype("f4")
     bad[[99, 150]] = 0
     save(tmp_path / "x.npy", bad)
@@ -192,8 +192,8 @@ def test_values_that_a_metric_cannot_take(ask, tmp_path, rows):
                     "column 4")
 
 
-def test_cosine_does_not_care_for_length(ask, tmp_path, rows):
-    """Nor for the scale: subnormal rows have a direction, too."""
+def test_cosine_ignores_the_length_of_rows(ask, tmp_path, rows):
+    """The rows have lengths of very different magnitudes."""
     save(tmp_path / "x.npy", rows.astype("f8") * numpy.geomspace(1e-36, 1e34, 300)[:, None])
     assert ask("x.npy", "--metric", "cosine").returncode == 0
     scaled = labels_of(tmp_path / "r.h5")
@@ -243,7 +243,7 @@ def test_k_and_the_number_of_distinct_rows(ask, tmp_path, rows, init):
 
 @pytest.mark.deep
 def test_empty_clusters_get_rows(ask, tmp_path, rows):
-    """Given centroids that nothing is near to."""
+    """Clusters whose given centroids are near no row get rows."""
     save(tmp_path / "x.npy", rows.astype("f4"))
     initial = numpy.full((6, 10), 1e6, "f4")
     initial[2] = rows[0]
@@ -270,14 +270,14 @@ def test_given_centroids_that_do_not_fit(ask, tmp_path, rows):
     check_one_error(ask("x.npy", "--init", "no.npy"), 2, "no.npy", "kmeans++")
     check_one_error(ask("x.npy", "--init", "farthest"), 2, "farthest", "kmeans++")
     nothing_written(tmp_path, "x.npy", "i.npy")
-    # Any type that the rows may have.
+    # The centroids may have any type that rows may have.
     assert initial(rows[:4].astype("u1")).returncode == 0
 
 
-# --- what stands for the rows --------------------------------------------------------------------
+# --- how rows are recognised ---------------------------------------------------------------------
 
 def digest_of(values):
-    """As docs/file-format.md defines it."""
+    """The digest of rows as defined in docs/file-format.md."""
     values = numpy.ascontiguousarray(values, "<f4")
     step = 1 << max(((1 << 20) // (values.shape[1] * 4)).bit_length() - 1, 0)
     whole = hashlib.sha256(b"rows float32 %d,%d\n" % values.shape)
@@ -291,8 +291,8 @@ def digest_of(values):
 @pytest.mark.parametrize("threads", [1, 7])
 @pytest.mark.parametrize("columns", [3, 9999])
 def test_content(ask, tmp_path, threads, columns):
-    """The documented digest of the float32 values, whatever they are stored as; an earlier version's is
-    still recognised."""
+    """The attribute `content` is the documented digest of the float32 values, whatever type is stored. The digest
+    of an earlier version is still recognised."""
     random = numpy.random.default_rng(columns)
     values = random.integers(0, 256, (300000 // columns, columns)).astype("f4")
     save(tmp_path / "x.npy", values.astype(">i2"))
@@ -318,8 +318,8 @@ def test_content(ask, tmp_path, threads, columns):
 
 
 @pytest.mark.deep
-def test_what_vouches_for_rows(ask, tmp_path, rows):
-    """Size, time and the documented sample; what they miss, --verify-input finds."""
+def test_how_rows_are_recognised(ask, tmp_path, rows):
+    """Rows are recognised by size, time and the documented sample; --verify-input finds any other change."""
     values, then = rows.astype("f4"), 1_000_000_000_123_456_789
 
     def put(row, value, time=then):
@@ -357,7 +357,7 @@ def test_what_vouches_for_rows(ask, tmp_path, rows):
 
 @pytest.mark.deep
 def test_dataset_as_npy(ask, tmp_path, rows):
-    """The same rows from a dataset and from .npy, in memory and streamed."""
+    """The result is the same for rows from a dataset and from .npy, in memory and streamed."""
     save(tmp_path / "x.npy", rows.astype("f8") / 7)
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file.create_dataset("a/rows", data=rows.astype("f8") / 7, chunks=(11, 3), compression=4)
@@ -377,7 +377,7 @@ def test_dataset_as_npy(ask, tmp_path, rows):
     check_one_error(ask("f.h5:/nan", "--name", "n"), 3, "row 0", "NaN")
     check_one_error(ask("f.h5:/none", "--name", "n"), 3, "no rows")
     check_one_error(ask("f.h5:/a", "--name", "n"), 3, "/a", "/a/rows")
-    # A sparse petabyte, all zeros: the answer is a line, not a crash.
+    # A sparse dataset of 256 TiB gives an error line, not a crash.
     result = ask("f.h5:/huge", "--name", "n", "--max-iter", 0)
     assert result.returncode == 3 and len(result.stderr.splitlines()) == 1, result.stderr
 
@@ -410,6 +410,6 @@ def test_outputs_that_are_not_overwritten(clpipe, tmp_path, rows):
 
 
 def test_more_iterations_than_memory(ask, tmp_path, rows):
-    """A bound that is never reached costs nothing."""
+    """A limit on iterations that is never reached needs no memory."""
     save(tmp_path / "x.npy", rows.astype("f4"))
     assert ask("x.npy", "--max-iter", 2**32 - 1).returncode == 0

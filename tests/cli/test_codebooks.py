@@ -1,5 +1,5 @@
-"""Codebooks: learned once from the files alone, stored in log and file, shared by files, renewed on
-request; errors are reported."""
+"""Codebooks are learned once, depend only on the pictures, are stored in the log and in the result, can be shared by
+results, and are renewed on request. Errors are reported."""
 
 import json
 import os
@@ -22,7 +22,7 @@ WORDS = ["--feature", "w=dct:words=8"]
 
 
 def draw(directory, first, count):
-    """Pictures whose descriptors differ."""
+    """Draws pictures whose descriptors differ."""
     directory.mkdir(exist_ok=True)
     for i in range(first, first + count):
         random = numpy.random.default_rng(i)
@@ -37,7 +37,7 @@ def ok(result):
 
 
 def codebooks(path):
-    """{name: digest} of a file; the specs of its features name them."""
+    """{name: digest} of the codebooks in a file."""
     info = json.loads(ok(run_clpipe("info", path, "--json", "-")).stdout)
     return {book["name"]: book["digest"] for book in info["codebooks"]}
 
@@ -52,11 +52,11 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(pictures, tmp_path_factory, program):
-    """With both kinds of aggregation. Not to be changed by tests."""
+    """A result with both kinds of aggregation. Tests must not change it."""
     output = tmp_path_factory.mktemp("made") / "made.h5"
     assert run_clpipe("ingest", pictures, "-o", output, *FISHER, *WORDS,
                       "-q").returncode == 1
-    assert os.listdir(output.parent) == ["made.h5"]  # nothing stays of the work directory
+    assert os.listdir(output.parent) == ["made.h5"]  # the work directory has been removed
     return output
 
 
@@ -96,8 +96,8 @@ def test_documented_identity_covers_codebooks_and_presets(clpipe, pictures, made
 
 
 @pytest.mark.parametrize("other", [False, True])
-def test_verify_misses_a_codebook(clpipe, made, tmp_path, other):
-    """Where it is gone, or another has its place."""
+def test_verify_reports_a_missing_codebook(clpipe, made, tmp_path, other):
+    """The codebook has been deleted or replaced by another one."""
     shutil.copy(made, tmp_path / "x.h5")
     with h5py.File(tmp_path / "x.h5", "r+") as file:
         del file["codebooks/w"]
@@ -109,8 +109,8 @@ def test_verify_misses_a_codebook(clpipe, made, tmp_path, other):
 
 
 @pytest.mark.deep
-def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path, program):
-    """SIGKILL between the codebooks and the end; then there are further pictures, from which others
+def test_a_killed_run_continues_with_its_codebooks(pictures, made, tmp_path, program):
+    """The run is killed after it has learned its codebooks. Then pictures are added, from which other codebooks
     would be learned."""
     place = tmp_path / "pictures"
     shutil.copytree(pictures, place)
@@ -149,13 +149,13 @@ def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
     draw(tmp_path / "in", 300, 40)
     ok(clpipe("ingest", "in", "-o", "x.h5"))
     assert codebooks(tmp_path / "x.h5") == before
-    # All at once with that codebook is the same.
+    # A single run over all pictures with that codebook gives the same values.
     ok(clpipe("ingest", "in", "-o", "given.h5", "--feature", "f=dct:fisher=4,codebook=first.h5",
               "--feature", "gray:bins=8"))
     with h5py.File(tmp_path / "x.h5") as one, h5py.File(tmp_path / "given.h5") as other:
         assert (one["features/f"][:] == other["features/f"][:]).all()
         assert one["features/f"].attrs["spec"] == other["features/f"].attrs["spec"]
-    # So it is without clusterings and neighbours.
+    # Without clusterings and neighbours, the files are equal.
     for name in "clusters/mine", "clusters/other", "neighbours/f":
         shutil.copy(tmp_path / "x.h5", tmp_path / "bare.h5") if name == "clusters/mine" else None
         ok(clpipe("remove", "bare.h5", name, "--force"))
@@ -173,7 +173,7 @@ def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
     ok(clpipe("remove", "x.h5", "clusters/other"))
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "fresh.h5")
     ok(clpipe("verify", "x.h5"))
-    # Another file's codebook, instead of what would be learned.
+    # The codebook of another file replaces the one that would be learned.
     check_one_error(clpipe("ingest", "in", "-o", "x.h5", "--feature",
                            "f=dct:fisher=4,codebook=first.h5"), 2, "other than that of the command", "--retrain")
     ok(clpipe("ingest", "in", "-o", "x.h5", "--feature", "f=dct:fisher=4,codebook=first.h5",
@@ -184,7 +184,8 @@ def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
 
 
 def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
-    """Learned alone it is that of an ingest; rows of parts are those of the whole."""
+    """`clpipe codebook` learns the same codebook as ingest. With a shared codebook, the rows of parts equal those
+    of the whole."""
     told = clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER, *WORDS, "--json", "-")
     assert ok(told) and json.loads(told.stdout)["images"] == 90
     assert codebooks(tmp_path / "c,1.h5") == codebooks(made)
@@ -212,7 +213,8 @@ def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
 
 
 def test_the_same_command_finds_its_codebooks(clpipe, pictures, tmp_path):
-    """As after a kill between the rename and the end; other codebooks do not replace them."""
+    """A repeated command, as after a kill between the rename and the end, finds its codebooks. A command for other
+    codebooks does not replace them."""
     command = ["codebook", "in", "-o", "c.h5", *WORDS, *FISHER]
     shutil.copytree(pictures, tmp_path / "in")
     ok(clpipe(*command))
@@ -263,8 +265,8 @@ def murmur3(data):
 
 @pytest.mark.deep
 def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path):
-    """The codebook of a sample of 7 is that of a directory of only these 7; what cannot be decoded is
-    passed over, and a name that promises no image comes last."""
+    """The codebook of a sample of 7 equals that of a directory with only these 7. Files that cannot be decoded are
+    skipped, and files without the extension of an image come last."""
     place = tmp_path / "in"
     shutil.copytree(pictures, place)
     shutil.copy(place / "0001.png", place / "no promise")
@@ -281,7 +283,7 @@ def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path)
 
 
 @pytest.mark.deep
-def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path):
+def test_unsuitable_codebooks_are_refused(clpipe, pictures, made, tmp_path):
     def refused(spec, code, *parts):
         check_one_error(clpipe("ingest", pictures, "-o", "no.h5", "--feature", spec), code, *parts)
         assert not (tmp_path / "no.h5").exists()
@@ -301,7 +303,7 @@ def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path)
     (tmp_path / "empty/notes.txt").write_text("no image")
     check_one_error(clpipe("codebook", "empty", "-o", "c.h5", *FISHER), 3, "no image")
     check_one_error(clpipe("ingest", "empty", "-o", "c.h5", *FISHER), 3, "no image")
-    # Damaged: refused by an update and as a gift, found by verify, left out by repair.
+    # A damaged codebook is refused by an update and as codebook=FILE, found by verify, and left out by repair.
     shutil.copy(made, tmp_path / "bad.h5")
     with h5py.File(tmp_path / "bad.h5", "r+") as file:
         file["codebooks/f/word"][0, 0] += 1
@@ -318,8 +320,7 @@ def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path)
     assert digest(tmp_path / "bad.h5") == digest(made)
 
 
-def test_pictures_from_elsewhere_are_described_with_the_codebook_of_the_file(clpipe, pictures, made,
-                                                                             tmp_path):
+def test_query_pictures_are_described_with_the_codebook_of_the_file(clpipe, pictures, made, tmp_path):
     shutil.copy(pictures / "0007.png", tmp_path / "elsewhere.png")
     found = ok(clpipe("similar", made, "elsewhere.png", "-n", 2, "--feature", "f", "--format",
                       "jsonl"))
@@ -329,7 +330,8 @@ def test_pictures_from_elsewhere_are_described_with_the_codebook_of_the_file(clp
 
 @pytest.mark.deep
 def test_hostile_pictures(clpipe, tmp_path):
-    """Too small for a descriptor, flat, grey: rows without NaN, and fewer descriptors than words."""
+    """Pictures that are flat, grey or too small for a descriptor give rows without NaN, even if there are fewer
+    descriptors than words."""
     place = tmp_path / "in"
     place.mkdir()
     for i, (width, height) in enumerate([(1, 1), (1, 300), (300, 1), (7, 7), (8, 8), (9, 30)]):
@@ -363,7 +365,7 @@ def test_presets(clpipe, pictures, tmp_path):
         assert sorted(f["name"] for f in preset["features"]) == features
         assert preset["metric"] == "euclidean" and preset["rows"] == "unit"
     ok(clpipe("verify", "fast.h5"))
-    # An update keeps it, with and without the option; others are other features.
+    # An update keeps the preset, with and without the option; another preset has other features.
     before = digest(tmp_path / "fast.h5")
     for options in [], ["--preset", "fast"]:
         assert clpipe("ingest", pictures, "-o", "fast.h5", *options).returncode == 1
@@ -378,7 +380,7 @@ def test_presets(clpipe, pictures, tmp_path):
 
 @pytest.mark.deep
 def test_preset_of_flat_pictures(clpipe, tmp_path):
-    """By default, of 70 pictures with one descriptor: rows that are alike, which cluster says."""
+    """With the default preset, 70 flat pictures have equal rows, which cluster reports."""
     (tmp_path / "in").mkdir()
     for i in range(70):
         Image.new("L", (40 + i, 30), 128).save(tmp_path / "in" / f"{i}.png")
@@ -396,7 +398,7 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
 
 @pytest.mark.deep
 def test_the_type_that_a_preset_stores(clpipe, tmp_path):
-    """float16 for best, unless --store says otherwise; a file goes on as it is."""
+    """The preset best stores float16 unless --store says otherwise; an update keeps the type of the file."""
     draw(tmp_path / "in", 0, 64)
     for name, options, kind in ("a.h5", [], "f2"), ("b.h5", ["--store", "float32"], "f4"), ("c.h5", ["--store", "uint8"], "u1"):
         ok(clpipe("ingest", "in", "-o", name, "--preset", "best", *options))

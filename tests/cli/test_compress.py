@@ -1,4 +1,5 @@
-"""ingest --compress: other bytes in the file, the same content; every command reads it and keeps it."""
+"""ingest --compress changes the bytes of the file, not its content. Every command reads compressed files and keeps
+them compressed."""
 
 import json
 import os
@@ -15,7 +16,7 @@ from conftest import ROOT, check_one_error, digest, draw_photos, run_clpipe
 sys.path.insert(0, str(ROOT / "tools" / "python"))
 import clpipe as package  # noqa: E402
 
-# Chunks of five rows, of one, and of all.
+# The chunks of these features have five rows, one row, and all rows.
 SPECS = ["many=rgb:bins=256,grid=4x4", "wide=gray:bins=256,grid=20x16,normalize=none", "gray:bins=9"]
 FEATURES = [f"--feature={spec}" for spec in SPECS]
 
@@ -28,7 +29,7 @@ def clpipe(*args, code=0):
 
 @pytest.fixture(scope="module")
 def made(program, tmp_path_factory):
-    """p (13 images), plain.h5 and packed.h5 of them."""
+    """A directory with 13 images in p and their results plain.h5 and packed.h5."""
     place = tmp_path_factory.mktemp("compress")
     draw_photos(place / "p")
     for output, *options in ("plain.h5",), ("packed.h5", "--compress"):
@@ -45,7 +46,7 @@ def place(made, tmp_path, monkeypatch):
 
 
 def layouts(path):
-    """The rows of a chunk, its filters, and its stored size as a fraction of the bytes of its values."""
+    """{feature: (rows per chunk, compression, shuffle, stored size as a fraction of the size of the values)}."""
     with h5py.File(path, "r") as file:
         return {name: (values.chunks and values.chunks[0], values.compression, values.shuffle,
                        values.id.get_storage_size() / max(values.nbytes, 1))
@@ -103,7 +104,7 @@ def test_commands_agree(place):
 
 
 @pytest.mark.deep
-def test_updates_keep_it(place):
+def test_updates_keep_the_compression(place):
     clpipe("cluster", "packed.h5", "-k", "3", "--feature", "many")
     shutil.copy("p/red/03.jpg", "p/blue/03.jpg")
     os.remove("p/green/07.jpg")
@@ -118,7 +119,7 @@ def test_updates_keep_it(place):
     assert is_compressed("packed.h5")
     clpipe("ingest", "p", "-o", "packed.h5", "--fresh", *FEATURES)
     assert not is_compressed("packed.h5") and digest("packed.h5") == digest("new.h5")
-    # A file that is not compressed is written anew for it, once.
+    # --compress rewrites an uncompressed file once.
     clpipe("ingest", "p", "-o", "new.h5", "--compress")
     assert is_compressed("new.h5") and digest("packed.h5") == digest("new.h5")
     before = os.stat("new.h5")
@@ -185,7 +186,8 @@ def test_no_rows(place):
 
 @pytest.mark.deep
 def test_full_disk_while_building(place):
-    """The log fits, the file does not: one line, and the same command finishes."""
+    """The disk has space for the log but not for the result. This gives one error line; with more space, the same
+    command finishes."""
     command = ["ingest", "p", "--compress", "--feature=gray:bins=9", "-o"]
     clpipe(*command, "whole.h5")
     os.mkdir("disk")
@@ -204,7 +206,7 @@ def test_full_disk_while_building(place):
 
 
 def damage(path):
-    """Damages the chunk of row 9 of the feature "wide"; the rows before."""
+    """Damages the chunk of row 9 of the feature "wide"; returns the undamaged rows."""
     with h5py.File(path, "r") as file:
         rows = file["features/wide"][:]
         chunk = file["features/wide"].id.get_chunk_info(9)
@@ -217,7 +219,7 @@ def damage(path):
 
 @pytest.mark.deep
 def test_a_damaged_chunk(place):
-    """Its row, and that of the same piece of at most 1 MiB, are lost; all others are saved."""
+    """The row of the chunk and the other row under the same checksum are lost; all others are saved."""
     rows = damage("packed.h5")
     broken = clpipe("verify", "packed.h5", code=1)
     assert "the chunk of row 9 " in broken and "rows 8 to 9" in broken
@@ -226,12 +228,12 @@ def test_a_damaged_chunk(place):
     assert is_compressed("saved.h5") and "no problems found" in clpipe("verify", "saved.h5")
     with h5py.File("saved.h5", "r") as file:
         assert numpy.array_equal(file["features/wide"][:], numpy.delete(rows, [8, 9], 0))
-    # The pictures give them back.
+    # An update restores the lost rows from the pictures.
     clpipe("ingest", "p", "-o", "saved.h5", "--relocate", "p")
     assert digest("saved.h5") == digest("plain.h5")
 
 
-def test_a_damaged_chunk_beside_other_damage(place):
+def test_a_damaged_chunk_and_other_damage(place):
     with h5py.File("packed.h5", "r+") as file:
         file["images/orientation"][7] = 99
     rows = damage("packed.h5")
@@ -241,8 +243,8 @@ def test_a_damaged_chunk_beside_other_damage(place):
 
 
 @pytest.mark.deep
-def test_what_was_made_of_a_damaged_chunk(place):
-    """verify continues after it."""
+def test_verify_of_a_clustering_of_a_damaged_chunk(place):
+    """verify reports the clustering and continues."""
     clpipe("cluster", "packed.h5", "-k", "2", "--feature", "wide", "--name", "groups")
     clpipe("similar", "packed.h5", "--all", "-n", "2", "--feature", "wide")
     damage("packed.h5")
