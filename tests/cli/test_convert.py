@@ -1,4 +1,4 @@
-"""tools/convert: files of format 2, written by hand, come out as they were."""
+"""tools/convert converts files of format 2, which format2.py writes, without loss."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ def convert(*words, cwd):
 
 
 def content(path):
-    """All values and attributes except those that say when, where and how."""
+    """All values and attributes except those that record when, where and how the file was made."""
     found = {}
 
     def visit(name, item):
@@ -41,7 +41,7 @@ def content(path):
 
 @pytest.fixture(scope="module")
 def photos3(tmp_path_factory):
-    """a.h5 of odd names and sidecars, b.h5, and both merged."""
+    """a.h5, with unusual names and with sidecars, b.h5, and all.h5, which is both merged."""
     place = tmp_path_factory.mktemp("three")
     draw_photos(place / "a")
     spoil(place / "a")
@@ -74,7 +74,7 @@ def two(photos3, tmp_path):
     return tmp_path
 
 
-def test_comes_out_as_it_was(clpipe, photos3, two):
+def test_converts_without_loss(clpipe, photos3, two):
     old = two / "two" / "a.h5"
     with h5py.File(old, "r+") as file:
         file["mine/notes"] = ["one", "two"]
@@ -101,7 +101,7 @@ def test_comes_out_as_it_was(clpipe, photos3, two):
             del file[name]
         del file["features/rgb_8x8x8"].attrs["remark"]
     assert content(two / "new.h5") == content(photos3 / "a.h5")
-    # It goes on.
+    # The converted file can be updated.
     again = clpipe("ingest", "a", "-o", "new.h5", "--device", "cpu", "--sidecar")
     assert "nothing new" in again.stdout, again.stderr
     clustered = clpipe("cluster", "new.h5", "--feature", "rgb_8x8x8", "-k", 3, "--device", "cpu")
@@ -129,7 +129,7 @@ def test_merged_with_its_parts(clpipe, photos3, two):
 
 @pytest.mark.deep
 def test_refused(clpipe, two):
-    """And there are no leftovers."""
+    """A refused conversion leaves no files behind."""
     (two / "notes.txt").write_text("words")
     shutil.copy(two / "two" / "a.h5", two / "bad.h5")
     with h5py.File(two / "bad.h5", "r+") as file:

@@ -1,5 +1,4 @@
-"""The sample that draw_sample draws, the recipes of datasets/fetch, datasets/damage, and what
-tools/quickstart answers to misuse."""
+"""The sample of draw_sample, the recipes of datasets/fetch, datasets/damage, and misuse of tools/quickstart."""
 import collections
 import json
 import os
@@ -13,7 +12,7 @@ CLPIPE = os.path.abspath(os.environ.get("CLPIPE", os.path.join(ROOT, "build/rele
 DRAW = os.path.join(os.path.dirname(CLPIPE), "draw_sample")
 CLASSES = ["desert", "forest", "meadow", "mountains", "night", "sunset"]
 
-# What each broken file must end as.
+# The reasons with which each broken file may fail.
 BROKEN = {
     "empty.jpg": {"empty"},
     "text in disguise.jpg": {"unknown-format"},
@@ -61,7 +60,7 @@ def result(sample, tmp_path_factory):
     folder = tmp_path_factory.mktemp("result")
     done = run(CLPIPE, "run", "--no-report", sample, "-o", folder / "r.h5", "-k", "6", "--feature",
                "rgb:bins=8x8x8", "--json", folder / "r.json", "--progress", "never")
-    assert done.returncode == 1, done.stderr  # the broken files
+    assert done.returncode == 1, done.stderr  # because of the broken files
     return folder
 
 
@@ -129,7 +128,7 @@ def test_clusters_find_the_classes(sample, result):
         labels = file["clusters/kmeans/labels"][:]
     most_common = [collections.Counter(t for t, l in zip(truth, labels) if l == cluster)
                    .most_common(1)[0][1] for cluster in set(labels)]
-    # One in twelve is grey and belongs to no class by its colours.
+    # One picture in twelve is grey, so its colours do not tell its class.
     assert sum(most_common) / len(truth) > 0.75
 
 
@@ -156,7 +155,7 @@ def test_fetch_misuse(tmp_path):
     assert run(fetch).returncode == 2
     unknown = run(fetch, "nothing", tmp_path / "x")
     assert unknown.returncode == 2 and "nothing" in unknown.stderr
-    # A folder of somebody else's is left alone.
+    # A folder that was not made by fetch is left unchanged.
     other = run(fetch, "mate", tmp_path)
     assert other.returncode == 2 and "not made by fetch" in other.stderr
 
@@ -170,7 +169,7 @@ def test_fetch_sees_changed_images(tmp_path):
     (tmp_path / ".fetched").write_text("mate\t%s\n" % version)
     changed = run(os.path.join(ROOT, "datasets/fetch"), "mate", tmp_path)
     assert changed.returncode == 1 and "expected" in changed.stderr
-    # A version that nobody looked at is said to be one.
+    # A version without a recorded digest is reported as such.
     (tmp_path / ".fetched").write_text("mate\t0.0\n")
     unknown = run(os.path.join(ROOT, "datasets/fetch"), "mate", tmp_path)
     assert unknown.returncode == 0 and "not in digests.tsv" in unknown.stdout

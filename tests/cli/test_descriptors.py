@@ -1,5 +1,5 @@
-"""Words and Fisher vectors of local descriptors against numpy, every stored bit, with the codebook that is
-stored beside them."""
+"""Words and Fisher vectors of local descriptors: every stored bit equals the result of numpy with the stored
+codebook."""
 import os
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ def features(specs):
 
 
 def check_file(path, directory, every=1):
-    """Every value of every feature of each picture, or some; returns how many there are."""
+    """Compares all features of one in `every` pictures with numpy; returns the number of pictures in the file."""
     with h5py.File(path, "r") as file:
         names = [name.decode() for name in file["images/path"][:]]
         for feature, data in file["features"].items():
@@ -42,8 +42,8 @@ def check_file(path, directory, every=1):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Single pixels, rows and columns, flat and grey pictures, noise, slopes and edges, in all
-    orientations; enough to learn codebooks."""
+    """Single pixels, rows and columns, flat and grey pictures, noise, slopes and edges, in all orientations. There
+    are enough pictures to learn codebooks."""
     directory = tmp_path_factory.mktemp("pictures")
     random = numpy.random.default_rng(5)
     sizes = [(1, 1), (1, 90), (90, 1), (5, 300), (6, 6), (7, 9), (8, 8), (10, 10), (37, 37), (36, 200),
@@ -62,7 +62,7 @@ def pictures(tmp_path_factory):
 
 @pytest.mark.deep
 def test_every_bit(clpipe, pictures, tmp_path):
-    """Small slots, processes of their own and a given codebook change nothing."""
+    """The bits do not change with small slots or isolated decoders."""
     assert clpipe("ingest", pictures, "-o", "f.h5", *features(SPECS)).returncode == 0
     assert check_file(tmp_path / "f.h5", pictures) == len(os.listdir(pictures))
     assert clpipe("verify", "f.h5").returncode == 0
@@ -82,7 +82,7 @@ def test_specs(clpipe, pictures, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not LABELLED.is_dir(), reason="no photographs beside the project")
+@pytest.mark.skipif(not LABELLED.is_dir(), reason="the photographs are not available")
 def test_photographs(clpipe, tmp_path):
     chosen = tmp_path / "photos"
     chosen.mkdir()
@@ -95,10 +95,10 @@ def test_photographs(clpipe, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not LABELLED.is_dir(), reason="no photographs beside the project")
+@pytest.mark.skipif(not LABELLED.is_dir(), reason="the photographs are not available")
 def test_gradients_are_sift():
-    """Against the definition in float64: magnitudes shared by the two nearest of 8 directions in
-    proportion to the angle, cells weighted linearly, roots of shares."""
+    """Compares with the definition in float64: a magnitude is divided between the nearest two of 8 directions in
+    proportion to the angle, cells are weighted linearly, and the values are roots of shares."""
     cosines = []
     for path in sorted(LABELLED.rglob("*.jpg"))[::150]:
         p = scale(upright(path), 256)

@@ -1,6 +1,6 @@
-"""Several devices in one run: PoCL beside Oclgrind, which is ten thousand times slower, and PoCL's
-own single-threaded device. A slow device does not delay a fast one, a broken one is skipped, and the
-result is that of one device."""
+"""Several devices in one run: PoCL's device with Oclgrind, which is ten thousand times slower, or with PoCL's
+single-threaded device. A slow device does not delay a fast one, a broken device is skipped, and the result equals
+that of one device."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TWO = {"POCL_DEVICES": "basic pthread"}
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory, program):
-    """24 pictures of half a megabyte of pixels, one of 9 MB, and the digest of their result on one
+    """24 pictures with half a megabyte of pixels each, one with 9 MB, and the digest of their result on one
     device."""
     directory = tmp_path_factory.mktemp("album")
     random = numpy.random.default_rng(3)
@@ -38,13 +38,13 @@ def album(tmp_path_factory, program):
 def two(program):
     listed = run_clpipe("devices", "--json", "-", env=TWO)
     if len(json.loads(listed.stdout or "[]")) != 2:
-        pytest.skip("there is no PoCL that gives two devices")
+        pytest.skip("PoCL does not provide two devices")
     return TWO
 
 
 @pytest.mark.slow
-def test_a_slow_one_does_not_stall_a_fast_one(clpipe, album, tmp_path):
-    """Oclgrind would take minutes for one slot of these, and takes one to prove its kernels."""
+def test_a_slow_device_does_not_stall_a_fast_one(clpipe, album, tmp_path):
+    """Oclgrind would take minutes for one slot of these pictures, so the fast device must not wait for it."""
     if not OCLGRIND.exists():
         pytest.skip("oclgrind is not installed")
     vendors = tmp_path / "vendors"
@@ -54,7 +54,7 @@ def test_a_slow_one_does_not_stall_a_fast_one(clpipe, album, tmp_path):
     (vendors / "oclgrind.icd").write_text(f"{OCLGRIND}\n")
     env = {"OCL_ICD_VENDORS": vendors, "POCL_DEVICES": "pthread"}
     if len(json.loads(clpipe("devices", "--json", "-", env=env).stdout or "[]")) != 2:
-        pytest.skip("the loader does not give both devices")
+        pytest.skip("the OpenCL loader does not list both devices")
     result = clpipe("ingest", album[0], "-o", "x.h5", "--device", "all", "--profile", "trace.json",
                     env={**env, "CLPIPE_CACHE_DIR": tmp_path / "cache"}, timeout=60)
     assert result.returncode == 0, result.stderr
@@ -91,7 +91,7 @@ WORK = ("launch", "transfer", "flush", "callback", "event")
 @pytest.mark.deep
 @pytest.mark.parametrize("call", WORK)
 def test_a_device_fails(clpipe, album, two, tmp_path, call):
-    """Its pictures are counted by the other device, whenever it fails."""
+    """Whenever a device fails, the other device counts its pictures."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0
@@ -127,19 +127,19 @@ def test_all_devices_fail(clpipe, album, two, tmp_path, call):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("call", ("queue", "buffer", "build", "kernel"))
-def test_one_that_cannot_be_opened_is_passed_over(clpipe, album, two, tmp_path, call):
+def test_a_device_that_cannot_be_opened_is_skipped(clpipe, album, two, tmp_path, call):
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     env = {**two, "LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"{call} * 1 -5"}
-    if call == "build":  # where a cached program does not build, its source does
+    if call == "build":  # after a cached program fails, the source would still build
         env["CLPIPE_NO_CACHE"] = "1"
     result = clpipe("ingest", album[0], "-o", "x.h5", "--device", "all", env=env, timeout=60)
     assert result.returncode == 0, result.stderr
     notices = [line for line in result.stderr.splitlines() if line.startswith("clpipe: notice: ")]
     assert len(notices) == 1
-    if call == "buffer":  # as smaller slots
+    if call == "buffer":  # smaller slots are tried
         assert "trying slots of" in notices[0]
-    elif call == "build":  # as another kernel, or on the host
+    elif call == "build":  # another kernel or the host takes over
         assert "instead of 'private'" in notices[0] or "kernel code_slot does not build" in notices[0]
     else:
         assert "CL_OUT_OF_RESOURCES" in notices[0]

@@ -1,6 +1,6 @@
-"""clpipe duplicates, and the codes it needs: numpy reproduces every code by the formula of
-docs/features.md; groups of bytes, pixels and near copies; what to keep; hostile names; pictures that
-are gone; files without codes."""
+"""clpipe duplicates and its perceptual codes, which numpy reproduces with the formula of docs/features.md. Tests
+groups with equal bytes, with equal pixels and of near copies, the choice of the picture to keep, hostile names,
+missing pictures and files without codes."""
 import csv
 import json
 import os
@@ -17,7 +17,7 @@ from conftest import ROOT, check_one_error, run_clpipe
 
 
 def formula():
-    """`code` as the documentation defines it."""
+    """The function `code` from the documentation."""
     text = (Path(ROOT) / "docs" / "features.md").read_text()
     block = re.search(r"## Perceptual codes.*?```python\n(.*?)```", text, re.S).group(1)
     names = {"numpy": numpy}
@@ -26,7 +26,7 @@ def formula():
 
 
 def scene(seed, width=300, height=220):
-    """A picture with structure of its own at every scale."""
+    """A picture with distinct structure at every scale."""
     random = numpy.random.default_rng(seed)
     image = Image.new("RGB", (width, height), tuple(random.integers(60, 160, 3).tolist()))
     draw = ImageDraw.Draw(image)
@@ -63,7 +63,7 @@ def paths(groups):
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory):
-    """A few scenes, and copies of the first ones."""
+    """A few scenes with copies of the first ones, and their result."""
     directory = tmp_path_factory.mktemp("duplicates") / "album"
     directory.mkdir()
     for seed in range(6):
@@ -214,7 +214,7 @@ def test_pictures_that_are_gone(tmp_path):
     assert result.returncode == 0
     assert "whether 2 images have the same pixels as another is not known" in result.stderr
     assert "2 pairs of similar codes were not compared" in result.stderr
-    # Codes that agree prove nothing.
+    # Equal codes alone do not prove that pictures are copies.
     assert list(csv.DictReader(result.stdout.splitlines())) == []
 
 
@@ -241,7 +241,7 @@ def test_misuse(album, tmp_path):
 
 
 def page(seed, entries=None):
-    """A page of words made of strokes; entries: seed of the different text in every fifth line."""
+    """A page of words made of strokes. `entries` is the seed of the text in every fifth line, if it is to differ."""
     image = Image.new("RGB", (620, 877), (255, 255, 255))
     draw = ImageDraw.Draw(image)
     for line in range(40):
@@ -289,8 +289,8 @@ ALIKE = {"pages": [page(i) for i in range(5)], "forms": [page(9, i) for i in ran
 
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ALIKE)
-def test_much_alike_is_no_copy(tmp_path, kind):
-    """Different ones are in no group; a copy is in the group of its own original."""
+def test_similar_pictures_are_not_copies(tmp_path, kind):
+    """Similar pictures are in no group; a copy is in the group of its original."""
     directory = tmp_path / "alike"
     directory.mkdir()
     pictures = ALIKE[kind]
@@ -309,8 +309,8 @@ def test_much_alike_is_no_copy(tmp_path, kind):
         ["3 grey.png", "3.png"]]
 
 
-def test_one_other_line_is_not_listed(tmp_path):
-    """A page and one with another line are near copies, but neither can be removed; blank pages are not
+def test_a_page_with_a_different_line_is_not_listed(tmp_path):
+    """Two pages that differ in one line are near copies, but neither is listed for removal. Blank pages are not
     copies."""
     directory, others = tmp_path / "line", tmp_path / "others"
     directory.mkdir()
@@ -327,7 +327,7 @@ def test_one_other_line_is_not_listed(tmp_path):
 
 
 def invoice(seed, other=None):
-    """Lines of numbers in the font that Pillow has built in; of line `other` the last digit is another."""
+    """Lines of numbers in Pillow's built-in font; in the line `other`, the number of the order differs."""
     random = numpy.random.default_rng(seed)
     image = Image.new("RGB", (620, 877), (255, 255, 255))
     draw = ImageDraw.Draw(image)
@@ -342,8 +342,8 @@ def invoice(seed, other=None):
 
 
 @pytest.mark.deep
-def test_one_other_digit_is_not_listed(tmp_path):
-    """However the page is copied, a copy with a different digit cannot be removed; one without can."""
+def test_a_copy_with_a_different_digit_is_not_listed(tmp_path):
+    """However a page is copied, a copy with a different digit is not listed for removal. One without is listed."""
     copies = {
         "again.jpg": lambda i: i, "grey.jpg": lambda i: i.convert("L"),
         "brighter.jpg": lambda i: i.point(lambda value: min(255, value * 5 // 4)),
@@ -362,8 +362,8 @@ def test_one_other_digit_is_not_listed(tmp_path):
         assert listed == set() if other else listed >= {"again.jpg", "grey.jpg", "brighter.jpg"}
 
 
-def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
-    """Not even if it is nearly as bright."""
+def test_a_grey_object_is_not_a_copy_of_a_coloured_one(tmp_path):
+    """The two objects are about equally bright."""
     directory = tmp_path / "things"
     directory.mkdir()
     mug((40, 70, 190)).save(directory / "blue.png")
@@ -372,8 +372,8 @@ def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
 
 
 @pytest.mark.deep
-def test_grey_copies_of_things_in_other_colours(tmp_path):
-    """Each belongs to its own object and to no other, although the objects are about equally bright."""
+def test_grey_copies_of_objects_in_different_colours(tmp_path):
+    """A grey copy is grouped only with its own object, although the objects are about equally bright."""
     directory = tmp_path / "things"
     directory.mkdir()
     for i, colour in enumerate(((200, 30, 40), (130, 50, 150), (40, 70, 190))):

@@ -1,5 +1,5 @@
-"""tools/python: the estimators are the library and scikit-learn's API: answers, types of rows, errors, threads,
-processes, signals, and what scikit-learn checks of an estimator; features of pictures."""
+"""tools/python: the estimators, which offer the library through the API of scikit-learn. Tests results, types of
+rows, errors, threads, processes, signals, scikit-learn's own checks of estimators, and features of pictures."""
 
 import ctypes
 import doctest
@@ -23,7 +23,7 @@ sys.path.insert(0, str(PACKAGE))
 import clpipe as package  # noqa: E402
 
 if not LIBRARY.exists():
-    pytest.skip("there is no library", allow_module_level=True)
+    pytest.skip("the library is not built", allow_module_level=True)
 if "asan" in str(CLPIPE) or "tsan" in str(CLPIPE):
     pytest.skip("Python does not load a library with sanitizers", allow_module_level=True)
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed (tools/prepare --tests)")
@@ -38,13 +38,13 @@ from sklearn.preprocessing import MinMaxScaler  # noqa: E402
 
 ROWS = numpy.random.default_rng(8).normal(size=(600, 7)).astype("float32")
 ROWS[:200] += 3
-# Checks that scikit-learn expects to fail for its own KMeans and MiniBatchKMeans, by its version.
+# Checks that scikit-learn, depending on its version, expects to fail for its own KMeans and MiniBatchKMeans.
 EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "draws depend on the number of rows",
             "check_sample_weights_invariance": "draws depend on the number of rows"}
 
 
 def python(code, **environment):
-    """Runs code in a new Python with the package; what it prints."""
+    """Runs code in a new Python process that can import the package; returns what it prints."""
     code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r})\n" + code
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True,
                           env={**os.environ, **environment})
@@ -52,7 +52,7 @@ def python(code, **environment):
     return done.stdout
 
 
-def test_structs_are_those_of_the_header(tmp_path):
+def test_structs_match_the_header(tmp_path):
     from clpipe import _library
     structs = [one for one in vars(_library).values()
                if isinstance(one, type) and issubclass(one, _library._Sized) and one is not _library._Sized]
@@ -76,7 +76,7 @@ def test_import_is_light():
     assert python(code, CLPIPE_LIBRARY="/none.so").startswith("the library /none.so, which CLPIPE_LIBRARY can name, cannot")
 
 
-def test_kmeans_is_that_of_scikit_learn():
+def test_kmeans_matches_scikit_learn():
     weights = numpy.random.default_rng(1).uniform(0.5, 2, len(ROWS)).astype("float32")
     for options in ({}, {"tol": 0}, {"max_iter": 3}):
         for given in (None, weights):
@@ -112,7 +112,7 @@ def test_inits_and_metrics():
 
 
 class Tensor:
-    """A tensor of a device, as torch and CuPy have them: numpy cannot look into it."""
+    """A tensor in the memory of a device, like those of torch and CuPy, which numpy cannot read."""
 
     def __init__(self, values, of_torch):
         self.values, self.dtype, self.shape = values, values.dtype, values.shape
@@ -126,7 +126,7 @@ class Tensor:
 
 
 def test_rows_of_every_kind():
-    """Types, strides, read-only and other containers: the labels of contiguous float32 rows."""
+    """Rows of any type, with strides, in other containers or read-only get the labels of contiguous float32 rows."""
     packed = (ROWS * 20 + 100).clip(0, 255).astype("uint8")
     wanted = package.KMeans(5, random_state=2).fit(packed.astype("float32")).labels_
     wide = numpy.zeros((1200, 14), "float32")
@@ -151,7 +151,7 @@ def test_torch_tensors():
     assert package.KMeans(3, random_state=0).fit(tensor.bfloat16()).labels_.shape == (600,)
 
 
-def test_what_is_wrong():
+def test_wrong_arguments():
     model = package.KMeans(3, random_state=0)
     bad = ROWS.copy()
     bad[5, 2] = numpy.nan
@@ -192,7 +192,7 @@ def test_fewer_different_rows():
         assert (model.predict(rows) == model.labels_).all()
 
 
-def test_scikit_learns_tools():
+def test_tools_of_scikit_learn():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS, columns=list("abcdefg"))
     line = make_pipeline(MinMaxScaler(), package.KMeans(3, random_state=0))
@@ -206,7 +206,7 @@ def test_scikit_learns_tools():
     assert (again.predict(frame) == model.labels_).all() and not hasattr(clone(model), "labels_")
 
 
-def test_neighbors_are_those_of_scikit_learn():
+def test_neighbors_match_scikit_learn():
     queries = ROWS[:50] + 0.01
     for metric in ("euclidean", "sqeuclidean", "cosine"):
         mine = package.NearestNeighbors(n_neighbors=4, metric=metric).fit(ROWS)
@@ -232,7 +232,7 @@ def test_neighbors_are_those_of_scikit_learn():
 
 
 def test_features(photos, tmp_path, caplog):
-    """Of paths, bytes and pixels: what ingest stores."""
+    """Features of paths, bytes and pixels equal those that ingest stores."""
     image = pytest.importorskip("PIL.Image")
     names = sorted(photos.rglob("*.png"))[:6]
     assert run_clpipe("ingest", *names, "-o", tmp_path / "f.h5", "--feature", "rgb:bins=2x2x2", "--feature",
@@ -291,7 +291,7 @@ def test_signals_end_a_fit():
     with pytest.raises(KeyboardInterrupt):
         package.KMeans(500, tol=0, random_state=0, max_iter=10000, n_init=10000).fit(rows)
     assert time.monotonic() - start < 60
-    assert package.KMeans(2, random_state=0).fit(ROWS).n_iter_ > 0  # the handle is good
+    assert package.KMeans(2, random_state=0).fit(ROWS).n_iter_ > 0  # the library still works
 
 
 def test_doctests():
@@ -303,7 +303,7 @@ def test_doctests():
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ["KMeans", "MiniBatchKMeans", "NearestNeighbors"])
 def test_check_estimator(name):
-    """All checks pass, but those that scikit-learn expects to fail for its own class of that name."""
+    """All checks pass except those that scikit-learn expects to fail for its own class of the same name."""
     from sklearn.utils import estimator_checks
     expected, passed = {} if name == "NearestNeighbors" else EXPECTED, 0
     warnings.simplefilter("ignore")
@@ -321,7 +321,7 @@ def test_check_estimator(name):
 
 @pytest.mark.deep
 def test_processes():
-    """Workers of joblib and of multiprocessing that are started anew."""
+    """The estimators work in newly started processes of joblib and multiprocessing."""
     pytest.importorskip("joblib")
     package.KMeans(2).fit(ROWS)
     environment = {"PYTHONPATH": str(PACKAGE), "CLPIPE_LIBRARY": str(LIBRARY)}
@@ -338,8 +338,8 @@ with multiprocessing.get_context('spawn').Pool(1) as pool:
 
 
 @pytest.mark.deep
-def test_beside_other_libraries(photos, tmp_path):
-    """h5py, OpenCV, Pillow and torch in one process, before the library and after it: all work, with equal answers."""
+def test_in_one_process_with_other_libraries(photos, tmp_path):
+    """h5py, OpenCV, Pillow and torch work in the same process, loaded before or after clpipe, with equal results."""
     image, pictures = pytest.importorskip("PIL.Image"), sorted(photos.rglob("*.jpg"))[:3]
     for kind in ("png", "webp", "tiff", "gif"):
         image.open(pictures[0]).save(tmp_path / f"a.{kind}")

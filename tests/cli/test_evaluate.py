@@ -1,4 +1,4 @@
-"""clpipe evaluate: the measures that numpy and scikit-learn find, against folders and tables of classes."""
+"""clpipe evaluate: with classes from folders or tables, the measures equal those of numpy and scikit-learn."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ FEATURE = "rgb_8x8x8"
 
 
 def measures(points, classes, diffuse=False):
-    """Retrieval by the definitions of docs/search.md; classes: one a row, None for none."""
+    """Retrieval measures as defined in docs/search.md. `classes` holds the class of each row, or None."""
     scores = diffusion(points, points, range(len(points)))[0] if diffuse else None
     ap, hits, first = [], [], {}
     rows = [i for i, c in enumerate(classes) if c is not None]
@@ -102,7 +102,7 @@ def test_features_joins_and_metrics(finished):
 
 def test_table_of_classes(finished, tmp_path):
     features, paths, labels = read(finished)
-    # Three images are in no class: one is not listed, two have an empty one.
+    # Three images have no class: one is not listed, and two have an empty class.
     classes = [None if i in (0, 5, 9) else f"class, {i % 4}" for i in range(len(paths))]
     table = tmp_path / "classes.csv"
     with open(table, "w", newline="") as file:
@@ -122,13 +122,13 @@ def test_table_of_classes(finished, tmp_path):
     metrics = pytest.importorskip("sklearn.metrics")
     assert found["clusterings"][0]["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(
         [classes[i] for i in kept], [labels[i] for i in kept]), abs=1e-12)
-    # Without a line that names them, the first two columns are path and class.
+    # Without a header line, the first two columns are path and class.
     table.write_text("".join(f'"{p}",{c}\r\n' for p, c in zip(paths, classes) if c).replace("class, ", ""))
     assert evaluate(finished, "--classes", table, "--feature", FEATURE)["features"][0]["map"] == one["map"]
 
 
 def test_diffusion(finished, tmp_path):
-    """With an image that has no class, which is in the graph and not in the ranking."""
+    """An image without a class is in the graph but not in the rankings."""
     features, paths, _ = read(finished)
     table = tmp_path / "classes.csv"
     classes = [folder(p) if i != 4 else None for i, p in enumerate(paths)]
@@ -171,7 +171,7 @@ def test_refusals(finished, tmp_path):
     refused(3, finished, "--classes", table, say=["all images the same class"])
 
 
-def test_one_folder_is_no_class(photos, tmp_path):
+def test_one_folder_gives_no_classes(photos, tmp_path):
     result = run_clpipe("ingest", photos / "red", "-o", tmp_path / "red.h5")
     assert result.returncode == 0
     check_one_error(run_clpipe("evaluate", tmp_path / "red.h5"), 3, "--classes FILE.csv")

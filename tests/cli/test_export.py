@@ -1,4 +1,4 @@
-"""info, verify and export: what they print is what h5py reads."""
+"""info, verify and export print what h5py reads."""
 
 import csv
 import io
@@ -83,7 +83,7 @@ def test_labels(clpipe, finished, h5):
     ("labels", "clusters/kmeans/labels"), ("labels", "clusters/kmeans/distances"), ("labels", "images/path"),
     ("clusters", "clusters/kmeans/labels"), ("images", "images/width"), ("failures", "failures/message"),
     ("features", "features/counts"), ("centroids", "clusters/kmeans/centroids")])
-def test_what_cannot_be_read_is_told(clpipe, finished, tmp_path, what, dataset):
+def test_unreadable_datasets_are_reported(clpipe, finished, tmp_path, what, dataset):
     shutil.copy(finished, tmp_path / "x.h5")
     with h5py.File(tmp_path / "x.h5", "r+") as f:
         old = f[dataset]
@@ -199,7 +199,7 @@ def test_pipes_and_devices(clpipe, finished, tmp_path):
                           text=True) as reader:
         result = clpipe(*ask, "-o", "pipe")
         assert (result.returncode, reader.communicate()[0]) == (0, wanted)
-    # Standard output is a file that something stands in already.
+    # Standard output is a file that already has content.
     with open(tmp_path / "out", "w") as out:
         out.write("before\n")
         out.flush()
@@ -274,7 +274,7 @@ def test_closed_pipe_is_quiet(finished):
     assert result.stdout.splitlines()[-1].endswith("0")
 
 
-def test_a_table_replaces_no_result(clpipe, finished, tmp_path):
+def test_a_table_does_not_replace_a_result(clpipe, finished, tmp_path):
     copy = tmp_path / "copy"
     shutil.copy(finished, copy)
     before = copy.read_bytes()
@@ -300,7 +300,7 @@ def test_report(clpipe, finished, tmp_path):
 
 @pytest.fixture
 def sorted_photos(clpipe, photos, tmp_path):
-    """A copy of the photos, its result and the clusters by path."""
+    """Copies the photos and clusters them; returns {path: cluster}."""
     shutil.copytree(photos, tmp_path / "photos")
     shutil.copy(tmp_path / "photos" / "red" / "00.png", tmp_path / "photos" / "red_00.png")
     result = clpipe("run", "--no-report", "photos", "-k", 3, "-o", "r.h5")
@@ -310,7 +310,7 @@ def sorted_photos(clpipe, photos, tmp_path):
 
 
 def check_tree(tree, photos, result, name="kmeans"):
-    """Folders by size, entries by distance, and an index that says which image each is."""
+    """Asserts that folders are ordered by size and entries by distance, and that the index lists the entries."""
     with h5py.File(result, "r") as file:
         paths = text(file["images/path"])
         stored = file[f"clusters/{name}"]
@@ -346,7 +346,7 @@ def test_tree(clpipe, tmp_path, sorted_photos, link):
     for path in check_tree(tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5"):
         assert path.is_symlink() == (link == "symlink")
         assert path.stat().st_nlink == (2 if link == "hard" else 1)
-    # red/00.png and red_00.png come to one name, but have two numbers.
+    # red/00.png and red_00.png get the same name but different numbers.
     assert sorted(os.listdir(tmp_path)) == ["photos", "r.h5", "tree"]
 
 
@@ -379,7 +379,7 @@ def test_a_tree_replaces_itself(clpipe, tmp_path, sorted_photos):
     for link in ["symlink", "hard", "symlink"]:
         assert clpipe(*ask, "--name", "two", "--link", link).returncode == 0
         entries = check_tree(tree, photos, r, "two")
-    # What clpipe did not put there stays, and so does the tree.
+    # Files that clpipe did not create are kept, and so is the tree.
     folder = entries[0].parent
     for change, undo in [((tree / "mine.txt").touch, (tree / "mine.txt").unlink),
                          ((tree / "mine").mkdir, (tree / "mine").rmdir),
@@ -432,7 +432,7 @@ def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
     assert sorted(os.listdir(tmp_path)) == ["empty", "file", "full", "photos", "r.h5"]
 
 
-def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
+def test_tree_of_missing_images(clpipe, tmp_path, sorted_photos):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "photos").rename(tmp_path / "moved")
     result = clpipe("export", tmp_path / "r.h5", "--what", "tree", "--to", "tree",
@@ -447,7 +447,7 @@ def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
     assert len(list((tmp_path / "tree").glob("*/*"))) == len(sorted_photos) - 1
 
 
-# Names that exFAT, FAT and NTFS refuse, with what stands for them in an entry.
+# Names that exFAT, FAT or NTFS refuse, with the names of their entries in a tree.
 ODD = {"a:b?.png": "a_b_.png", "tab\t.png": "tab_.png", 'quote".png': "quote_.png", "p|<*>.png": "p____.png",
        "back\\slash.png": "back_slash.png", "not UTF-8 \udcff.png": "not UTF-8 _.png", "dot..": "dot__", "space ": "space_",
        "line\n.png": "line_.png", "del\x7f.png": "del_.png", "A.png": "A.png", "a.png": "a.png", "é.png": "é.png"}
@@ -456,7 +456,7 @@ LONG = ["x" * 250 + ".png", "sub/" + "y" * 250 + ".jpeg", "é" * 125 + ".png", "
 
 @pytest.fixture
 def oddly_named(clpipe, tmp_path):
-    """Images of such and of long names, in two clusters."""
+    """Images with such names and with long names, in two clusters."""
     from PIL import Image
     (tmp_path / "p" / "sub").mkdir(parents=True)
     for i, name in enumerate([*ODD, *LONG]):
@@ -477,7 +477,7 @@ def check_odd_tree(tree, photos):
     assert {path: entries[path] for path in ODD} == ODD
     for path in LONG:
         assert entries[path].endswith(os.path.splitext(path)[1])
-        assert len(entries[path].split("_")[0]) == 8, "a digest"
+        assert len(entries[path].split("_")[0]) == 8, "the name has no digest"
     assert {str(entry.relative_to(tree)) for entry in tree.glob("*/*")} == made
 
 
@@ -499,9 +499,9 @@ int linkat(int a, const char *b, int c, const char *d, int e) { (void)a, (void)b
 @pytest.mark.variations
 @pytest.mark.parametrize("why", ["EPERM", "EOPNOTSUPP", "ENOSYS"])
 def test_a_tree_where_links_are_impossible(clpipe, tmp_path, sorted_photos, why):
-    """As on FAT, exFAT and many network file systems; a copy is what can be made there."""
+    """FAT, exFAT and many network file systems have no links, so only copies are possible."""
     if any(name in CLPIPE.read_bytes() for name in (b"__asan_init", b"__tsan_init")):
-        pytest.skip("the sanitizers want to be loaded first")
+        pytest.skip("the sanitizers must be loaded first")
     (tmp_path / "links.c").write_text(NO_LINKS)
     subprocess.run(["cc", "-shared", "-fPIC", f"-DWHY={why}", "-o", tmp_path / "links.so", tmp_path / "links.c"], check=True)
     ask = ["export", "r.h5", "--what", "tree", "--to", "tree", "--link"]
@@ -517,7 +517,7 @@ def test_a_tree_where_links_are_impossible(clpipe, tmp_path, sorted_photos, why)
 
 @pytest.fixture
 def exfat(tmp_path):
-    """A file system in a file, if this machine can mount one."""
+    """An exFAT file system in a file, if this machine can mount it."""
     image, place = tmp_path / "disk", tmp_path / "exfat"
     if os.geteuid() or not shutil.which("mkfs.exfat"):
         pytest.skip("needs root and exfatprogs")
@@ -552,7 +552,7 @@ def test_a_tree_on_exfat(clpipe, tmp_path, oddly_named, exfat):
 
 @pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],
                                      ["repair"], ["repair", "--dry-run"]])
-def test_a_truncated_file_is_told(clpipe, finished, tmp_path, command):
+def test_a_truncated_file_is_reported(clpipe, finished, tmp_path, command):
     whole = finished.read_bytes()
     (tmp_path / "cut.h5").write_bytes(whole[:len(whole) // 2])
     check_one_error(clpipe(*command, "cut.h5"), 3, "cut.h5",
@@ -611,7 +611,7 @@ def test_files_are_replaced_on_request(clpipe, finished, tmp_path, content):
 @pytest.mark.variations
 @pytest.mark.parametrize("what", ["labels", "images", "failures", "features"])
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.npy", "t.txt"])
-def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
+def test_the_extension_gives_the_format(clpipe, finished, tmp_path, what, name):
     ask = ["export", finished, "--what", what, "--feature", "counts", "--name", "kmeans"]
     result = clpipe(*ask, "-o", name)
     if name == "t.npy" and what in ("images", "failures"):
@@ -628,7 +628,7 @@ def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
     (tmp_path / name).write_bytes(b"")
     assert clpipe(*ask, "-o", name).returncode == 0
     assert (tmp_path / name).read_bytes() == first
-    # What is asked for counts, whatever the name says.
+    # --format takes precedence over the extension.
     other = clpipe(*ask, "-o", "other.npy", "--format", "csv")
     assert other.returncode == 0 and "other.npy is written as csv" in other.stderr
     assert (tmp_path / "other.npy").read_bytes().startswith(b"path,source,")
@@ -651,7 +651,7 @@ def test_verify(clpipe, finished, tmp_path):
 
 @pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],
                                      ["assign"]])
-def test_no_result(clpipe, tmp_path, command):
+def test_files_that_are_not_results(clpipe, tmp_path, command):
     (tmp_path / "text.h5").write_text("this is no HDF5 file\n" * 100)
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         file["data"] = numpy.zeros((3, 4))

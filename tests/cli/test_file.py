@@ -1,4 +1,4 @@
-"""The file as other programs see it, against docs/file-format.md; kills, updates and locks."""
+"""The file as other programs see it, compared with docs/file-format.md; kills, updates and locks."""
 
 import fcntl
 import os
@@ -36,7 +36,7 @@ def code_blocks(language):
 
 @pytest.fixture(scope="module")
 def identity():
-    """The identity, or the root of a dataset, by the program that the documentation names."""
+    """A function that computes the identity of a file, or the root of a dataset, with tools/identity.py."""
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         import identity
@@ -51,7 +51,7 @@ def identity():
     return compute
 
 
-# --- what is inside ---------------------------------------------------------------------------
+# --- contents ---------------------------------------------------------------------------------
 
 def test_datasets(finished):
     with h5py.File(finished, "r") as f:
@@ -113,8 +113,8 @@ def test_every_axis_has_its_scale(finished):
         f.visititems(check)
 
 
-def test_oldest_form_without_times(finished):
-    """HDF5 1.8 reads it, and nothing in it depends on when it was written."""
+def test_readable_by_hdf5_1_8_and_without_times(finished):
+    """The objects of the file have no modification times, so its bytes do not depend on when it was written."""
     with h5py.File(finished, "r") as f:
         assert f.id.get_create_plist().get_version()[0] == 0
         for name in ("images/path", "features/counts", "clusters/kmeans/labels"):
@@ -131,7 +131,7 @@ def test_identity_as_documented(clpipe, finished, photos, tmp_path, identity):
     assert identity(finished) == digest(finished)
     with h5py.File(finished, "r") as f:
         assert f["clusters/kmeans"].attrs["content"] == identity(finished, "/features/rgb_8x8x8")
-    # Clusters alone; names that are not UTF-8; a failure as the only row.
+    # A file with only clusters, names that are not UTF-8, and a table with a single failure.
     numpy.save(tmp_path / "x.npy", numpy.random.default_rng(1).random((40, 5), "f4"))
     assert clpipe("cluster", "x.npy", "-k", 2, "-o", "r.h5").returncode == 0
     assert identity(tmp_path / "r.h5") == digest(tmp_path / "r.h5")
@@ -255,7 +255,7 @@ def test_repacked(clpipe, finished, tmp_path):
 
 # --- the same file, whatever happens ------------------------------------------------------------
 
-def test_equal_bytes_but_for_runs(clpipe, mixed, tmp_path):
+def test_equal_bytes_except_for_runs(clpipe, mixed, tmp_path):
     environment = {"SOURCE_DATE_EPOCH": "1700000000"}
     for name in ("a.h5", "b.h5"):
         result = clpipe("ingest", mixed, "-o", name, "--threads", 1 + (name == "b.h5"),
@@ -268,7 +268,7 @@ def test_equal_bytes_but_for_runs(clpipe, mixed, tmp_path):
             runs = h5py.h5o.get_info(f["runs"].id).addr
         contents.append((runs, (tmp_path / name).read_bytes()))
     assert contents[0][0] == contents[1][0]
-    # Before /runs only sizes of the whole differ: the end of the file, in the superblock.
+    # Before /runs, only the size of the file differs, which is in the superblock.
     first, second = (numpy.frombuffer(content[:runs], "u1") for runs, content in contents)
     different = numpy.flatnonzero(first != second)
     assert ((different >= 40) & (different < 48)).all()
@@ -276,7 +276,7 @@ def test_equal_bytes_but_for_runs(clpipe, mixed, tmp_path):
 
 @pytest.fixture(scope="module")
 def hundreds(tmp_path_factory):
-    """Three hundred pictures, of which some are broken."""
+    """Three hundred pictures, some of them broken."""
     directory = tmp_path_factory.mktemp("hundreds")
     draw_photos(directory / "0", 30)
     for copy in range(1, 10):
@@ -297,7 +297,7 @@ def test_killed_again_and_again(program, hundreds, tmp_path):
                                    stderr=subprocess.DEVNULL)
         try:
             code = process.wait(timeout=0.05 + 0.03 * attempt if attempt < 12 else 120)
-            assert code in (0, 1)  # 0: there was nothing left to do but to tidy up
+            assert code in (0, 1)  # 0: only cleaning up was left to do
             break
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
@@ -340,16 +340,16 @@ def test_second_run_is_refused(clpipe, photos, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         check_one_error(clpipe("ingest", photos, "-o", "out.h5"), 3, "out.h5",
                         "process 4321 on elsewhere")
-    # Nobody holds the lock any more: what a killed run leaves behind is no obstacle.
+    # The lock has been released, and the files that a killed run leaves behind are no obstacle.
     result = clpipe("ingest", photos, "-o", "out.h5")
     assert result.returncode == 0, result.stderr
     assert os.listdir(tmp_path) == ["out.h5"]
 
 
 @pytest.mark.parametrize("command", ["ingest", "cluster"])
-def test_what_a_run_of_another_machine_has_left(clpipe, photos, finished, tmp_path, command):
-    """A lock line alone excludes nobody: if that run still works, it notices that the directory was
-    taken over."""
+def test_files_left_by_a_run_on_another_machine(clpipe, photos, finished, tmp_path, command):
+    """The text in a lock file does not exclude other runs. If the run that wrote it is still working, it notices
+    that its directory was taken over."""
     (tmp_path / "out.h5.partial").mkdir()
     (tmp_path / "out.h5.partial" / "lock").write_text("4321 elsewhere 00000000-aaaa\n")
     arguments = (photos,) if command == "ingest" else (finished, "-k", 2, "--feature", "counts")
@@ -358,15 +358,15 @@ def test_what_a_run_of_another_machine_has_left(clpipe, photos, finished, tmp_pa
     assert os.listdir(tmp_path) == ["out.h5"]
 
 
-def test_the_lock_says_who_works(program, hundreds, tmp_path):
-    """Another line says that the work was left unfinished."""
+def test_the_lock_names_the_process(program, hundreds, tmp_path):
+    """A run that ends with unfinished work replaces the line with "-"."""
     process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "out.h5.partial"
     while process.poll() is None and log_bytes(work) == 0:
         time.sleep(0.002)
     process.send_signal(signal.SIGSTOP)
     if process.poll() is not None:
-        pytest.skip("it was done before it could be looked at")
+        pytest.skip("the run ended before its lock could be read")
     line = (work / "lock").read_text().split()
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
@@ -382,7 +382,7 @@ def test_unfinished_work_of_other_options(program, hundreds, tmp_path):
         time.sleep(0.005)
     process.kill()
     if process.wait() != -signal.SIGKILL:
-        pytest.skip("it was done before it could be killed")
+        pytest.skip("the run ended before it could be killed")
     other = ("ingest", hundreds, "-o", "out.h5", "--alpha", "black")
     check_one_error(run_clpipe(*other, cwd=tmp_path), 2, "unfinished work", "alpha", "--fresh")
     assert run_clpipe(*other, "--fresh", cwd=tmp_path).returncode == 1

@@ -1,5 +1,5 @@
-"""Bytes of a file that have changed: whatever another program reads differently, or not at all, verify finds, and
-no command ends by a signal."""
+"""Changed bytes in a file: verify finds every change that makes another program read something else or nothing,
+and no command is killed by a signal."""
 
 import concurrent.futures
 import faulthandler
@@ -54,7 +54,7 @@ def rich(program, tmp_path_factory):
 
 
 def type_of(dtype):
-    """All that h5py shows of a type, but for the order of bytes."""
+    """Everything that h5py shows of a type except the byte order."""
     text, reference, items = h5py.check_string_dtype(dtype), h5py.check_ref_dtype(dtype), h5py.check_vlen_dtype(dtype)
     if text:
         return text.encoding, text.length
@@ -74,7 +74,8 @@ def value_of(value):
 
 
 def shown(path):
-    """All that h5py shows of a file, but for how values are stored; references as the addresses that they lead to."""
+    """Everything that h5py shows of a file except how values are stored. A reference is shown as the address of its
+    target."""
     found = {}
 
     def address(item):
@@ -115,7 +116,7 @@ def limit():
 
 
 def apart(work):
-    """What `work` says in a process of its own: True or False; None: it died, failed or took 20 seconds of processors."""
+    """Whether `work` returns a true value in a child process; None if it dies, fails or uses 20 processor seconds."""
     child = os.fork()
     if child == 0:
         code = 2
@@ -134,7 +135,7 @@ def apart(work):
 
 
 def draw_flip(path, rng, metadata):
-    """Where one bit or byte changes, and to what; half of them outside of what datasets hold."""
+    """Draws an offset and the new byte, which differs in one bit or is random. Half of the offsets are metadata."""
     data = path.read_bytes()
     at = rng.choice(metadata) if rng.random() < 0.5 else rng.randrange(len(data))
     return at, data[at] ^ 1 << rng.randrange(8) if rng.random() < 0.5 else rng.randrange(256)
@@ -147,7 +148,7 @@ def write_flip(path, copy, at, new):
 
 
 def metadata_of(path):
-    """Offsets of bytes that are not values of datasets, and not what fills the file up."""
+    """The offsets of bytes that are neither values of datasets nor padding."""
     used = set()
     with h5py.File(path, "r") as file:
         def look(name, item):
@@ -160,7 +161,8 @@ def metadata_of(path):
 
 
 def look_at(rich, copy, flip):
-    """The flip, what h5py makes of it (see apart), and verify's exit status and words."""
+    """Changes a byte of a copy. Returns its offset and new value, whether h5py shows the same (see apart), and the
+    exit status and the output of verify."""
     number, at, new = flip
     copy = copy.with_name(f"{number}.h5")
     write_flip(rich, copy, at, new)
@@ -171,7 +173,7 @@ def look_at(rich, copy, flip):
 
 
 def try_flips(rich, tmp_path, count):
-    """In as many processes as there are processors."""
+    """Tries `count` flips, on all processors; returns how many of them change what h5py shows."""
     global shown_before
     rng = random.Random(SEED)
     metadata = metadata_of(rich)
@@ -193,7 +195,7 @@ def remove_and_add(file):
 
 
 def put_anew(file, name, **creation):
-    """The same values and scales in a dataset that is created otherwise."""
+    """Replaces a dataset with one that has the same values and scales but other creation properties."""
     values, attributes, axes = file[name][:], dict(file[name].attrs), [axis[0] for axis in file[name].dims]
     values = values.astype(creation.pop("dtype", values.dtype))
     del file[name]
@@ -215,7 +217,7 @@ def put_anew(file, name, **creation):
     (lambda file: put_anew(file, "images/width", maxshape=(None,)), "images/width has a maximal size"),
     (lambda file: put_anew(file, "images/path", dtype="S64"), "images/path "),
     (lambda file: file.move("runs", "walks"), "/runs: it is missing")])
-def test_what_another_program_changes(rich, tmp_path, change, finding):
+def test_changes_by_another_program(rich, tmp_path, change, finding):
     shutil.copyfile(rich, tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         change(file)
@@ -247,8 +249,8 @@ COMMANDS = (["info", "copy.h5"],
 
 
 def meet(path, command, **environment):
-    """Runs the command on a copy of a file; memory must stay within limits, and the exit status
-    must be one of the guide's."""
+    """Runs a command with limited memory on a copy of a file. Asserts that the exit status is one of those in the
+    guide."""
     work = path.parent / "met"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
@@ -265,7 +267,7 @@ def meet(path, command, **environment):
 
 
 def test_a_library_that_crashes(rich, tmp_path):
-    """Is a finding, not the end of verify; other commands end with a line that names the file."""
+    """verify reports the crash and continues; other commands end with a line that names the file."""
     (tmp_path / "crash.c").write_text("#include <signal.h>\nlong H5Dopen2(long a, const char *b, long c)\n"
                                       "{ (void)a; (void)b; (void)c; raise(SIGSEGV); return -1; }\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "crash.so", tmp_path / "crash.c"], check=True)
@@ -279,7 +281,7 @@ def test_a_library_that_crashes(rich, tmp_path):
 
 
 @pytest.mark.slow
-def test_commands_meet_flips(rich):
+def test_commands_on_files_with_flips(rich):
     rng = random.Random(SEED)
     metadata = metadata_of(rich)
     for command in COMMANDS:
@@ -300,15 +302,15 @@ def test_some_flips(rich, tmp_path):
 
 @pytest.mark.slow
 def test_a_thousand_flips(rich, tmp_path, capsys):
-    """200 unless CLPIPE_LONG is set."""
+    """There are only 200 flips unless CLPIPE_LONG is set."""
     count = 1000 if LONG else 200
     changed = try_flips(rich, tmp_path, count)
     with capsys.disabled():
         print(f"[{changed} of {count} flips change what h5py reads, all found] ", end="")
 
 
-def test_a_length_that_is_damaged(rich, tmp_path):
-    """HDF5 would fill 14 GB."""
+def test_a_damaged_length(rich, tmp_path):
+    """HDF5 would fill 14 GB of memory."""
     data = bytearray(rich.read_bytes())
     at = data.rindex(b"DIMENSION_LIST") + 48
     while data[at:at + 4] != b"\x01\0\0\0" or b"GCOL" != data[(heap := int.from_bytes(data[at + 4:at + 12], "little")):heap + 4]:
@@ -320,8 +322,8 @@ def test_a_length_that_is_damaged(rich, tmp_path):
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 5 << 20
 
 
-def test_a_byte_of_texts_that_is_damaged(rich, tmp_path):
-    """HDF5 2.0 refuses such a type, 1.10 does not look at it."""
+def test_a_damaged_byte_in_a_text_type(rich, tmp_path):
+    """HDF5 2.0 refuses such a type; HDF5 1.10 does not check it."""
     data = bytearray(rich.read_bytes())
     data[data.index(bytes((0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0)), data.index(b"driver\0\0")) + 8] = 32
     (tmp_path / "f.h5").write_bytes(data)

@@ -1,4 +1,4 @@
-"""The table of formats is true, and the variants of JPEG and PNG are read as they should be."""
+"""The table of formats is correct, and the variants of JPEG and PNG are decoded correctly."""
 
 import json
 import re
@@ -16,7 +16,7 @@ HEIGHT, WIDTH = 7, 11
 RANDOM = numpy.random.default_rng(13)
 RGB = RANDOM.integers(0, 256, (HEIGHT, WIDTH, 3), dtype="uint8")
 
-# Enough of each format to be told by.
+# Enough bytes of each format to recognise it.
 HEADS = {
     "jpeg": b"\xff\xd8\xff\xe0", "png": b"\x89PNG\r\n\x1a\n", "webp": b"RIFF\x20\0\0\0WEBPVP8 ",
     "tiff": b"II*\0\x08\0\0\0", "bmp": b"BM\x40\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0",
@@ -33,8 +33,8 @@ def table(program):
     return json.loads(run_clpipe("formats", "--json", "-").stdout)
 
 
-def test_every_format_is_told_by_its_content(table, tmp_path):
-    """Whatever the name; the error for an unsupported format says why and what to do."""
+def test_every_format_is_recognised_by_its_content(table, tmp_path):
+    """The file name does not matter. The error for an unsupported format says why and what to do."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     for row in table:
         (tmp_path / (row["name"] + ".txt")).write_bytes(HEADS[row["name"]].ljust(64, b"\0"))
@@ -55,7 +55,7 @@ def test_every_format_is_told_by_its_content(table, tmp_path):
     (b"mif1heic", "heif"), (b"mif2mif1heic", "heif"), (b"mif1avif", "avif"), (b"msf1", "heif"),
     (b"avisavif", "avif"), (b"isommp41", None), (b"qt  ", None)])
 def test_brands(table, tmp_path, brands, name):
-    """Which codec a container of pictures is for may only be said after its first brand."""
+    """Sometimes only a later brand of a container tells its codec."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     major, others = brands[:4], brands[4:]
     (tmp_path / "a").write_bytes((16 + len(others)).to_bytes(4, "big") + b"ftyp" + major + bytes(4) +
@@ -71,7 +71,7 @@ def test_brands(table, tmp_path, brands, name):
 
 
 def test_extensions_promise_images(table, tmp_path):
-    """Every extension of the table makes an unknown content a failure; so does no other one."""
+    """Unknown content is a failure for every extension in the table and for no other."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     extensions = [extension for row in table for extension in row["extensions"]]
     assert len(set(extensions)) == len(extensions)
@@ -104,7 +104,7 @@ def test_formats_and_version_agree(table):
 
 
 def test_first_pictures(tmp_path, program):
-    """The first picture of MPO, the default image of APNG."""
+    """Of an MPO file, the first picture is decoded; of an APNG file, the default image."""
     second = Image.fromarray(255 - RGB)
     first = Image.fromarray(RGB)
     first.save(tmp_path / "plain.jpg", quality=95)
@@ -119,7 +119,7 @@ def test_first_pictures(tmp_path, program):
 
 @pytest.mark.skipif(not shutil.which("jpegtran"), reason="jpegtran is not installed")
 def test_jpeg_processes(tmp_path, program):
-    """The same coefficients as baseline, progressive, arithmetic and with restarts: same pixels."""
+    """The same coefficients give the same pixels in baseline, progressive and arithmetic JPEGs and with restarts."""
     grey = Image.fromarray(RGB[..., 0])
     wanted = {}
     for name, picture in (("rgb", Image.fromarray(RGB)), ("grey", grey)):

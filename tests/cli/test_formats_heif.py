@@ -1,4 +1,4 @@
-"""HEIF and AVIF: pixels as libheif's own tool gives them, orientation once, hostile files."""
+"""HEIF and AVIF: pixels equal those of libheif's own tool, orientation is applied once, hostile files are refused."""
 
 import json
 import re
@@ -25,7 +25,7 @@ KINDS = {"heif": ("heic", ()), "avif": ("avif", ("-A",))}
 
 @pytest.fixture(params=KINDS)
 def encode(request, tmp_path, program):
-    """A function that writes a picture as a file of one of the two formats; .suffix is its name's."""
+    """A function that writes a picture in one of the two formats; its attribute `suffix` is the extension."""
     rows = json.loads(run_clpipe("formats", "--json", "-").stdout)
     row = next(row for row in rows if row["name"] == request.param)
     if not row["readable"]:
@@ -49,7 +49,7 @@ def encode(request, tmp_path, program):
 
 
 def converted(path):
-    """What libheif's own tool makes of it."""
+    """The pixels that libheif's own tool decodes from a file."""
     png = path.parent.parent / f"{path.parent.name}-{path.name}.png"
     subprocess.run(["heif-convert", path, png], check=True, stdout=subprocess.DEVNULL)
     return numpy.asarray(Image.open(png))
@@ -73,7 +73,7 @@ def test_pixels(encode, tmp_path):
 
 
 def test_ten_bits(encode, tmp_path):
-    """Samples of ten bits are scaled from ten bits."""
+    """Samples of ten bits are scaled from their full range."""
     import cv2
     deep = RANDOM.integers(0, 1024, (HEIGHT, WIDTH, 3), dtype="uint16")
     png = tmp_path.parent / "deep.png"
@@ -89,7 +89,7 @@ def test_ten_bits(encode, tmp_path):
 
 
 def boxes(data, start, end):
-    """(name, begin, end) of the boxes in a stretch of a file."""
+    """Yields (name, begin, end) of each box in a part of a file."""
     while start < end:
         size = struct.unpack_from(">I", data, start)[0]
         yield data[start + 4:start + 8], start, start + size
@@ -101,15 +101,15 @@ def box(name, body):
 
 
 def with_property(data, added, before=False):
-    """The file with one more property of its primary item, the last or the first one in its list; the new
-    `meta` stands at its end."""
+    """The file with a property added to its primary item, at the end or at the beginning of the list. The new
+    `meta` box is at the end of the file."""
     _, start, end = next(b for b in boxes(data, 0, len(data)) if b[0] == b"meta")
     parts = {name: data[first + 8:last] for name, first, last in boxes(data, start + 12, end)}
     inner = {name: parts[b"iprp"][first + 8:last]
              for name, first, last in boxes(parts[b"iprp"], 0, len(parts[b"iprp"]))}
     index = 1 + len(list(boxes(inner[b"ipco"], 0, len(inner[b"ipco"]))))
     primary = parts[b"pitm"][4:6]
-    # Of version 0: for each item its number, how many properties, and a byte for each of them.
+    # Version 0 has, for each item, its number, its count of properties, and a byte for each property.
     links, left = inner[b"ipma"][:8], inner[b"ipma"][8:]
     assert parts[b"pitm"][:4] == links[:4] == bytes(4)
     while left:
@@ -134,9 +134,9 @@ def with_size(data, old, new):
 @pytest.mark.deep
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_rotation(encode, tmp_path, turns):
-    """The container's rotation is applied once, whatever the position of the size in its list, also
-    if that is the size after the rotation."""
-    # Of whole coded blocks: their shape says what the size is of.
+    """The rotation in the container is applied once, wherever the size is in the list of properties, and also if it
+    is the size after the rotation."""
+    # The picture is made of whole coded blocks, so that their shape tells which size is stored.
     pixels = RANDOM.integers(0, 256, (64, 80, 3), dtype="uint8")
     data = encode("plain", pixels, *LOSSLESS).read_bytes()
     irot = box(b"irot", bytes([turns]))
@@ -170,7 +170,7 @@ def test_crop_before_the_size(encode, tmp_path):
 @pytest.mark.parametrize("bits", ["8", "10"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_mirror(encode, tmp_path, bits, axis, turns):
-    """After the rotation; of samples of any depth, which libheif does not mirror."""
+    """Pictures are mirrored after the rotation, with samples of any depth; libheif does not do that."""
     data = encode("plain", RGB[:, :32], *LOSSLESS, "-b", bits).read_bytes()
     plain = numpy.rot90(decoded(tmp_path)["plain." + encode.suffix], turns)
     for path in tmp_path.iterdir():
@@ -187,7 +187,7 @@ def test_mirror(encode, tmp_path, bits, axis, turns):
 @pytest.mark.parametrize("bits", [8, 10])
 @pytest.mark.parametrize("full", [0, 1])
 def test_grey_of_limited_range(encode, tmp_path, full, bits):
-    """16 to 235 are black to white; what the container says of the range counts."""
+    """In the limited range, black is 16 and white is 235. The range stated in the container takes precedence."""
     grey = numpy.arange(HEIGHT * 32, dtype="uint8").reshape(HEIGHT, 32)
     path = encode("grey", grey, "-L", "-b", str(bits))
     data = path.read_bytes()
@@ -196,7 +196,7 @@ def test_grey_of_limited_range(encode, tmp_path, full, bits):
     deep = grey.astype(int) if bits == 8 else grey.astype(int) * 4 + (grey >> 6)
     low, high = (16 << bits - 8, 235 << bits - 8) if not full else (0, (1 << bits) - 1)
     wanted = ((deep - low) / (high - low) * 255).clip(0, 255)
-    assert abs(found - wanted[..., None]).max() <= (1 if bits == 8 else 1.5)  # of a tenth bit
+    assert abs(found - wanted[..., None]).max() <= (1 if bits == 8 else 1.5)  # ten bits are less exact
 
 
 def test_cut_and_false(encode, tmp_path):
@@ -210,7 +210,7 @@ def test_cut_and_false(encode, tmp_path):
     (tmp_path / "too large").write_bytes(large)
     (tmp_path / "no primary").write_bytes(data.replace(b"pitm", b"pitn"))
     (tmp_path / "other brand").write_bytes(data.replace(b"ftyp" + data[8:12], b"ftypmif1", 1))
-    if encode.suffix == "heic":  # AV1 has no means to notice
+    if encode.suffix == "heic":  # AV1 cannot detect this damage
         at = len(data) * 2 // 3
         (tmp_path / "overwritten").write_bytes(data[:at] + bytes(40) + data[at + 40:])
     failed, images = failures(tmp_path)
