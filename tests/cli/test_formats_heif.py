@@ -199,7 +199,7 @@ def test_grey_of_limited_range(encode, tmp_path, full, bits):
     assert abs(found - wanted[..., None]).max() <= (1 if bits == 8 else 1.5)  # ten bits are less exact
 
 
-def test_cut_and_false(encode, tmp_path):
+def test_cut_and_invalid(encode, tmp_path):
     path = encode("whole", RGB, *LOSSLESS)
     data = path.read_bytes()
     for share in (3, 20, 60, 99):

@@ -1,4 +1,4 @@
-"""JPEG XL: pixels as they were written or as libjxl's own tool gives them, hostile files."""
+"""JPEG XL: pixels equal those that were written or those of libjxl's own tool; hostile files are refused."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def encode(tmp_path, program):
 
 
 def converted(path, mode="RGB"):
-    """What libjxl's own tool makes of it."""
+    """The pixels that libjxl's own tool decodes from a file."""
     png = path.parent.parent / f"{path.parent.name}-{path.name}.png"
     subprocess.run(["djxl", path, png], check=True, capture_output=True)
     return numpy.asarray(Image.open(png).convert(mode))
@@ -61,12 +61,12 @@ def test_lossless(encode, tmp_path):
         for effort in (1, 5):
             path = encode(f"{name} {effort}", pixels, "-d", 0, "-e", effort)
             wanted[path.name] = shown
-            if name == "alpha" and effort == 1:  # cjxl 0.11 spoils a pixel of it
+            if name == "alpha" and effort == 1:  # cjxl 0.11 writes one pixel wrong
                 made = converted(path, "RGBA")
                 wanted[path.name] = over(made[..., :3], made[..., 3])
     wanted[encode("boxes", RGB, "-d", 0, "--container=1").name] = RGB
     check(decoded(tmp_path), wanted)
-    # Cut into strips, where memory is short, they stay the same.
+    # With little memory, the pictures are cut into strips, which does not change them.
     check(decoded(tmp_path, "--memory", "16M"), wanted)
 
 
@@ -109,14 +109,14 @@ def test_orientation(encode, tmp_path, orientation):
     assert abs(found.astype(int) - wanted).max() <= 1
 
 
-def test_cut_and_false(encode, tmp_path):
+def test_cut_and_invalid(encode, tmp_path):
     path = encode("whole", RANDOM.integers(0, 256, (99, 99, 3), dtype="uint8"), "-d", 0)
     boxed = encode("boxed", RGB, "-d", 0, "--container=1")
     for source in (path, boxed):
         data = source.read_bytes()
         for share in (10, 50, 95):
             (tmp_path / f"{source.stem} {share}").write_bytes(data[:len(data) * share // 100])
-    # A size header of 30 bits a side.
+    # A header with sides of 30 bits.
     (tmp_path / "too large").write_bytes(b"\xff\x0a" + b"\xfe\xff\xff\xff\xff\xff\xff\xff" + bytes(20))
     (tmp_path / "nothing").write_bytes(b"\xff\x0a" + bytes(40))
     failed, images = failures(tmp_path)

@@ -1,4 +1,4 @@
-"""GIF, WebP and TIFF: every pixel equals the written one or Pillow's; hostile headers."""
+"""GIF, WebP and TIFF: every pixel equals the written one or Pillow's; hostile headers are refused."""
 
 import io
 import json
@@ -20,7 +20,7 @@ ALPHA = RANDOM.integers(0, 256, (HEIGHT, WIDTH), dtype="uint8")
 
 @pytest.fixture(autouse=True)
 def needs(request, program):
-    """Tests are named after the format that the build has to read."""
+    """Skips a test if the build cannot read the format that the test is named after."""
     name = request.node.name.split("_")[1]
     rows = json.loads(run_clpipe("formats", "--json", "-").stdout)
     if not next(row["readable"] for row in rows if row["name"] == name):
@@ -45,7 +45,7 @@ PALETTE = RANDOM.integers(0, 256, (256, 3), dtype="uint8")
 
 def gif(indices, canvas=None, at=(0, 0), interlace=False, transparent=None, local=False,
         background=0, more=b""):
-    """One frame of uncompressed codes: each pixel is 9 bits, with a clear code every 200."""
+    """A GIF with one frame of uncompressed codes: 9 bits per pixel, and a clear code every 200 pixels."""
     height, width = indices.shape
     canvas = canvas or (width, height)
     table = PALETTE.tobytes()
@@ -107,7 +107,7 @@ def test_gif_frames(tmp_path):
 
 
 def test_gif_compressed(tmp_path):
-    """Real compression, as Pillow writes it."""
+    """Pillow writes compressed codes."""
     flat = Image.fromarray((RGB // 64 * 64)).quantize(64)
     write(tmp_path, {"a.gif": saved(flat, "GIF"), "b.gif": saved(flat, "GIF", interlace=0)})
     pixels = numpy.asarray(flat.convert("RGB"))
@@ -115,7 +115,7 @@ def test_gif_compressed(tmp_path):
 
 
 def test_gif_alpha_dropped(tmp_path):
-    """The transparent index keeps its colour, the free canvas has the background's."""
+    """The transparent index keeps its colour, and the uncovered canvas has the background colour."""
     part = RANDOM.integers(0, 256, (4, 5), dtype="uint8")
     write(tmp_path, {"a.gif": gif(part, canvas=(WIDTH, HEIGHT), at=(3, 2), background=5,
                                   transparent=int(part[0, 0]))})
@@ -125,7 +125,7 @@ def test_gif_alpha_dropped(tmp_path):
     check(decoded(tmp_path, "--alpha", "drop"), {"a.gif": placed})
 
 
-def test_gif_cut_and_false(tmp_path):
+def test_gif_cut_and_invalid(tmp_path):
     picture = RANDOM.integers(0, 256, (HEIGHT, WIDTH), dtype="uint8")
     whole, part = gif(picture), gif(picture[:3], canvas=(WIDTH, HEIGHT))
     huge = b"GIF89a" + struct.pack("<HHBBB", 16000, 16000, 0, 0, 0)
@@ -138,7 +138,7 @@ def test_gif_cut_and_false(tmp_path):
                          b"\x08\0\x3b",
         "no frame.gif": huge + b"\x3b",
         "no pixels.gif": huge + b"\x2c" + bytes(9) + b"\x08\0\x3b",
-        # Three rows of codes for a frame of seven.
+        # Three rows of codes for a frame of seven rows.
         "short codes.gif": part[:781 + 7] + struct.pack("<H", HEIGHT) + part[781 + 9:],
         "wrong codes.gif": whole[:781 + 10] + b"\x08\x04\0\1\2\2\0\x3b",
     })
@@ -154,7 +154,7 @@ def test_gif_cut_and_false(tmp_path):
 
 @pytest.mark.deep
 def test_webp_pixels(tmp_path):
-    """Lossless pixels are those that were written, lossy ones those that Pillow reads."""
+    """Lossless pixels equal those that were written, lossy ones those that Pillow reads."""
     rgba = numpy.dstack([RGB, ALPHA])
     files = {
         "lossless.webp": saved(Image.fromarray(RGB), "WEBP", lossless=True),
@@ -167,7 +167,7 @@ def test_webp_pixels(tmp_path):
                                    save_all=True, duration=100,
                                    append_images=[Image.fromarray(255 - rgba)]),
     }
-    # Alpha that the file's header does not announce is none.
+    # Alpha that the header of the file does not announce is ignored.
     extended = b"VP8X" + struct.pack("<II", 10, 0) + struct.pack("<I", WIDTH - 1)[:3] + struct.pack("<I", HEIGHT - 1)[:3]
     body = b"WEBP" + extended + files["lossless alpha.webp"][12:]
     files["alpha unannounced.webp"] = b"RIFF" + struct.pack("<I", len(body)) + body
@@ -181,7 +181,7 @@ def test_webp_pixels(tmp_path):
     check(decoded(tmp_path), wanted)
     assert numpy.array_equal(cv2.imread(str(tmp_path / "lossy.webp"))[..., ::-1],
                              wanted["lossy.webp"])
-    # Cut into strips, where memory is short, they stay the same.
+    # With little memory, the pictures are cut into strips, which does not change them.
     check(decoded(tmp_path, "--memory", "16M"), wanted)
 
 
@@ -213,13 +213,13 @@ def test_webp_frame_on_canvas(tmp_path):
     check(decoded(tmp_path), {"a.webp": placed})
 
 
-def test_webp_cut_and_false(tmp_path):
+def test_webp_cut_and_invalid(tmp_path):
     whole = saved(Image.fromarray(RGB), "WEBP", lossless=True)
     lossy = saved(Image.fromarray(RGB), "WEBP", quality=90)
     riff = b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<II", 10, 0)
     write(tmp_path, {
         "whole.webp": whole, "cut.webp": whole[:-7], "cut lossy.webp": lossy[:len(lossy) // 2],
-        # The container is shortened too, so that only the codec can tell.
+        # The container is shortened too, so that only the codec can notice.
         "cut inside.webp": b"RIFF" + struct.pack("<I", len(lossy) // 2 - 8) + lossy[8:16] +
                            struct.pack("<I", len(lossy) // 2 - 20) + lossy[20:len(lossy) // 2],
         "too large.webp": riff + b"\xff" * 6,
@@ -238,7 +238,7 @@ def test_webp_cut_and_false(tmp_path):
 # --- TIFF -----------------------------------------------------------------------------------------
 
 def test_tiff_samples(tmp_path):
-    """Depths, meanings, byte orders, planes: against the samples that were written."""
+    """Every depth, photometric interpretation, byte order and planar layout gives the samples that were written."""
     files, wanted = {}, {}
 
     def add(name, tags, rows, pixels, **options):
@@ -303,7 +303,7 @@ def test_tiff_samples(tmp_path):
 
 @pytest.mark.deep
 def test_tiff_tiles(tmp_path):
-    """Tiles that the picture does not fill, of one and of several planes."""
+    """Tiles that the picture does not fill, with one and with several planes."""
     height, width = 20, 37
     rgb = RANDOM.integers(0, 256, (height, width, 3), dtype="uint8")
     filled = numpy.zeros((32, 48, 3), dtype="uint8")
@@ -321,7 +321,7 @@ def test_tiff_tiles(tmp_path):
 
 
 def test_tiff_compressions(tmp_path):
-    """As Pillow writes them, with libtiff."""
+    """The files are written by Pillow and OpenCV with libtiff."""
     rgb = Image.fromarray(RGB)
     grey, bilevel = rgb.convert("L"), rgb.convert("1")
     files, wanted = {}, {}
@@ -358,7 +358,7 @@ def test_tiff_orientation(tmp_path, orientation):
     check(decoded(tmp_path), {"a.tif": turned.get(orientation, RGB)})
 
 
-def test_tiff_cut_and_false(tmp_path):
+def test_tiff_cut_and_invalid(tmp_path):
     rows = [row.tobytes() for row in RGB]
     tags = tiff_tags(WIDTH, HEIGHT, 8, 3, 2, rows=1)
     whole = tiff(tags, rows)

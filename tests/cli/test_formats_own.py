@@ -1,4 +1,5 @@
-"""BMP, PNM, PAM and PFM, which the program reads by itself: every pixel, and hostile headers."""
+"""BMP, PNM, PAM and PFM, which the program decodes without a library: every pixel is correct, and hostile headers
+are refused."""
 
 import struct
 
@@ -29,7 +30,7 @@ def words(values, size):
 
 
 def run_lengths(rows, bits):
-    """RLE8 or RLE4 of rows from the bottom up, in runs, literal stretches and one skip."""
+    """Encodes rows as RLE8 or RLE4 from the bottom up, with a run and literals in each row."""
     data = b""
     for row in rows[::-1]:
         row = [int(v) for v in row]
@@ -96,7 +97,7 @@ def test_bmp(tmp_path, program):
     with h5py.File(tmp_path / "sizes.h5") as file:
         channels = dict(zip(file["images/path"].asstr()[:], file["images/channels"][:].tolist()))
     assert channels == {name: 4 if name.startswith("alpha") else 3 for name in files}
-    # Pillow reads the same (but RLE4 with an odd number of literal pixels), and so does OpenCV.
+    # Pillow reads the same pixels, except for RLE4 with an odd number of literals, and so does OpenCV.
     for name in files:
         if name.startswith(("24", "1", "4", "8 ", "8.", "32", "rle8")) and "10 bits" not in name:
             pixels = numpy.asarray(Image.open(tmp_path / name).convert("RGB"))
@@ -194,8 +195,8 @@ def test_pfm(tmp_path, program):
                               for kind, part in (("rgb", pixels), ("grey", pixels[..., 1]))})
 
 
-def test_cut_and_false(tmp_path, program):
-    """Data that end early are truncated, whatever was promised; false headers cost nothing."""
+def test_cut_and_invalid(tmp_path, program):
+    """Data that ends early is reported as truncated, whatever the header says; invalid headers cost nothing."""
     body = padded_rows([row.tobytes() for row in RGB])
     whole = bmp(WIDTH, HEIGHT, 24, body)
     size = f"{WIDTH} {HEIGHT}".encode()
@@ -249,8 +250,8 @@ def test_cut_and_false(tmp_path, program):
     assert all("neither 0 nor 1" in failed[name][1] for name in ("before 0.pbm", "after 1.pbm"))
 
 
-def test_text_is_no_picture(tmp_path, program):
-    """Notes that begin like one of these formats are skipped, not failures."""
+def test_text_is_not_a_picture(tmp_path, program):
+    """Text that begins like one of these formats is reported as not an image, not as a damaged one."""
     (tmp_path / "one.pgm").write_bytes(b"P5 1 1 255\n1")
     for name, text in (("a.txt", "P1 and P2 were there\n"), ("b.md", "BM is a shop\n"),
                        ("c", "P5\tof the report\n"), ("d.log", "PF call\n"),

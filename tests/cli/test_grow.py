@@ -1,6 +1,5 @@
-"""The cost of a second ingest: for a grown directory that of the new files and a walk, for an
-unchanged one that of the walk. Compares processor seconds, which do not depend on other
-programs."""
+"""The cost of a second ingest is that of a walk plus, if the directory has grown, that of the new files. Compares
+processor seconds, which do not depend on other programs."""
 
 import json
 import os
@@ -28,7 +27,7 @@ def few(tmp_path_factory):
 
 
 def add_pictures(directory, few, first, end):
-    """Names of these, from number `first` on, in folders of 1,000."""
+    """Adds links to the pictures, numbered from `first` to `end`, in folders of 1,000."""
     for i in range(first, end):
         path = directory / f"{i // 1000:03}" / f"{i:06}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +36,7 @@ def add_pictures(directory, few, first, end):
 
 
 def ingest(directory, output, *options):
-    """The report, and the processor seconds."""
+    """Runs an ingest; returns its report and its processor seconds."""
     command = [str(CLPIPE), "ingest", *FEATURE, str(directory), "-o", str(output), "--json", "-", "-q",
                *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -49,7 +48,7 @@ def ingest(directory, output, *options):
 
 
 @pytest.mark.slow
-def test_a_grown_directory_costs_what_is_new_and_a_walk(program, few, tmp_path, capsys):
+def test_a_grown_directory_costs_its_new_files_and_a_walk(program, few, tmp_path, capsys):
     photos = add_pictures(tmp_path / "photos", few, 0, 10000)
     new = add_pictures(tmp_path / "new", few, 10000, 11000)
     before, output = tmp_path / "before.h5", tmp_path / "x.h5"
@@ -66,8 +65,8 @@ def test_a_grown_directory_costs_what_is_new_and_a_walk(program, few, tmp_path, 
     _, everything = ingest(photos, tmp_path / "all.h5")
     assert digest(output) == digest(tmp_path / "all.h5")
     with capsys.disabled():
-        print(f" [processor seconds: 1,000 new ones {alone:.2f}, a walk of 10,000 {walk:.2f}, both at "
-              f"once {min(grown):.2f}, all again {everything:.2f}] ", end="")
+        print(f" [processor seconds: 1,000 new files {alone:.2f}, a walk of 10,000 {walk:.2f}, both in "
+              f"one run {min(grown):.2f}, all files {everything:.2f}] ", end="")
     assert min(grown) < 1.4 * (alone + walk)
     assert min(grown) < 0.7 * everything
 

@@ -1,4 +1,4 @@
-"""The guide's example with vectors: its commands run as shown, with the output shown."""
+"""The commands in the guide's example with vectors run as shown and print the output shown."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def section(title):
 
 
 def lines_of(text):
-    """Without the seconds and the device."""
+    """The lines of a text without the seconds and the device."""
     return [re.sub(r"^(  (?:wall )?time +).*", r"\1", line.rstrip()) for line in text.splitlines()]
 
 
@@ -34,7 +34,7 @@ def test_vectors_of_your_own(tmp_path, program):
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             assert result.returncode == 0, result.stdout
             printed, wanted = lines_of(result.stdout), lines_of(shown)
-            if wanted[0] == "" and "" in printed:  # a slow machine shows its progress before that
+            if wanted[0] == "" and "" in printed:  # on a slow machine, progress is shown first
                 printed = printed[printed.index(""):]
             assert printed == wanted, command
             commands += 1

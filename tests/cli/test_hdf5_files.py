@@ -1,4 +1,4 @@
-"""HDF5 files of other programs: missing objects, newer ones, and files opened by others."""
+"""HDF5 files of other programs: missing objects, objects in a newer format, and files that others have open."""
 
 import os
 import shutil
@@ -34,10 +34,10 @@ def python(code, *arguments, cwd):
     subprocess.run([sys.executable, "-c", head + code, *map(str, arguments)], cwd=cwd, check=True)
 
 
-# --- what HDF5 would say in 25 lines, or not at all ------------------------------------------------
+# --- problems that HDF5 reports in 25 lines, or not at all -----------------------------------------
 
 def with_unknown_filter(path, rows, name="m", plain=0):
-    """The first `plain` chunks, of 5 rows, are stored without the filter."""
+    """Writes chunks of 5 rows with an unknown filter; the first `plain` chunks are stored without it."""
     with h5py.File(path, "w") as file:
         made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         made.set_chunk((5, rows.shape[1]))
@@ -52,7 +52,7 @@ def with_unknown_filter(path, rows, name="m", plain=0):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("plain", [0, 2])
-def test_filter_that_is_missing(clpipe, finished, tmp_path, rows, plain):
+def test_missing_filter(clpipe, finished, tmp_path, rows, plain):
     with_unknown_filter(tmp_path / "x.h5", rows, plain=plain)
     shutil.copy(finished, tmp_path / "f.h5")
     for arguments in (["cluster", "x.h5:/m", "-k", 2, "-o", "r.h5"], ["import", "f.h5", "x=x.h5:/m"],
@@ -79,7 +79,7 @@ def test_newer_format(ask, tmp_path, rows):
 
 
 def virtual(path, rows, sources, name="m", each=None):
-    """A dataset of what the sources, (file, dataset), have, `each` rows of each."""
+    """Creates a virtual dataset with `each` rows of each source, given as (file, dataset)."""
     each = each or len(rows) // len(sources)
     layout = h5py.VirtualLayout(shape=(each * len(sources), rows.shape[1]), dtype="f4")
     for i, (file, dataset) in enumerate(sources):
@@ -90,7 +90,7 @@ def virtual(path, rows, sources, name="m", each=None):
 
 @pytest.mark.deep
 def test_virtual_datasets(ask, clpipe, finished, tmp_path, rows):
-    """Without all that they show they are refused; HDF5 gives zeros."""
+    """A virtual dataset is refused if one of its sources is missing or too short; HDF5 would return zeros."""
     os.mkdir(tmp_path / "d")
     for name, part in (("one", rows[:6]), ("two", rows[6:12])):
         with h5py.File(tmp_path / "d" / f"{name}.h5", "w") as file:
@@ -128,7 +128,7 @@ def test_virtual_datasets(ask, clpipe, finished, tmp_path, rows):
 
 
 def test_nested_virtual_datasets(ask, tmp_path, rows):
-    """Sixteen steps lead to the rows; one more counts as a cycle, like a real one."""
+    """A chain of 16 datasets leads to the rows; a longer chain is refused as a cycle, like a real cycle."""
     with h5py.File(tmp_path / "n.h5", "w") as file:
         file["0"] = rows
     for i in range(1, 17):
@@ -141,7 +141,7 @@ def test_nested_virtual_datasets(ask, tmp_path, rows):
 
 
 def test_external_files(ask, tmp_path, rows, monkeypatch):
-    """HDF5 gives zeros for the end of one that was cut off."""
+    """HDF5 would return zeros for the missing end of an external file."""
     monkeypatch.chdir(tmp_path)
     with h5py.File("x.h5", "w") as file:
         file.create_dataset("m", data=rows, external=[("x.raw", 0, rows.nbytes)])
@@ -152,7 +152,7 @@ def test_external_files(ask, tmp_path, rows, monkeypatch):
     check_one_error(ask("x.h5:/m"), 3, "cannot read rows", "unable to open external raw data file")
 
 
-# --- who else has it open --------------------------------------------------------------------------
+# --- files that another program has open -----------------------------------------------------------
 
 COMMANDS = ([["info"], ["verify"], ["export", "--what", "images"], ["similar", "row:1"], ["evaluate"],
              ["cluster", "-k", 2], ["cluster", "-k", 2, "--name", "x", "-o", "r.h5"], ["duplicates"],
@@ -161,7 +161,7 @@ COMMANDS = ([["info"], ["verify"], ["export", "--what", "images"], ["similar", "
 
 
 def test_left_open_by_a_writer(clpipe, ask, finished, tmp_path, rows):
-    """The same words in every command, whatever the file is to it."""
+    """Every command gives the same message, whatever role the file has in it."""
     shutil.copy(finished, tmp_path / "other.h5")
     numpy.save(tmp_path / "x.npy", rows)
     python("f = h5py.File(a[2], 'w', libver='latest'); s = h5py.File(a[1])\n"

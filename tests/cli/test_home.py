@@ -1,4 +1,4 @@
-"""Users without a home directory: a user of a container, a daemon, a full or read-only home."""
+"""Users without a usable home directory: in a container, of a daemon, with a full or read-only home."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import pytest
 
 from conftest import CLPIPE, FEATURE, check_one_error, run_clpipe, with_feature
 
-NOBODY_KNOWN = 54321  # no entry in the list of users
+NOBODY_KNOWN = 54321  # a user ID without an account
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 CACHE = f"clpipe-cache-{NOBODY_KNOWN if os.geteuid() == 0 else os.geteuid()}"
 
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.skipif(not POCL.exists(), reason="PoCL is not installed
 
 @pytest.fixture
 def place(tmp_path, photos):
-    """A directory of the user that the tests run as, with photos and an empty place for temporary
-    files of everybody."""
+    """A directory of the user of as_stranger, with photos and an empty, world-writable directory for temporary
+    files."""
     if os.geteuid() == 0:
         for parent in CLPIPE.parents:
             if not os.stat(parent).st_mode & stat.S_IXOTH:
                 pytest.skip(f"{parent} is closed to other users")
-        # All of them: another pytest closes the common one again.
+        # All parents, since another pytest process closes their common parent again.
         for parent in (tmp_path, *tmp_path.parents):
             if not os.stat(parent).st_mode & stat.S_IXOTH:
                 os.chmod(parent, 0o755)
     shutil.copytree(photos, tmp_path / "photos")
-    (tmp_path / "vendors").mkdir()  # PoCL alone, whatever else this machine has
+    (tmp_path / "vendors").mkdir()  # only PoCL, whatever else is installed
     shutil.copy(POCL, tmp_path / "vendors")
     (tmp_path / "temporary").mkdir()
     os.chmod(tmp_path / "temporary", 0o1777)
@@ -45,7 +45,7 @@ def place(tmp_path, photos):
 
 
 def as_stranger(place, *args, **variables):
-    """Runs as a user without a name, if the tests are root's; a variable that is None is unset."""
+    """Runs the program, as a user without an account if the tests run as root; a variable that is None is unset."""
     def give_up():
         if os.geteuid() == 0:
             os.setgroups([])
@@ -70,7 +70,7 @@ def test_a_user_without_a_home(program, place):
         assert result.returncode == 0, result.stderr
         assert stat.S_IMODE(os.stat(cache).st_mode) == 0o700
         assert any((cache / "programs").iterdir()) and not list(cache.glob("pocl*"))
-        # The kernels of the first are still there for the others, which compile no further.
+        # The later runs use the kernels of the first run and compile no others.
         kernels = {path: path.stat().st_mtime_ns for path in (cache / "kernels").iterdir()}
         assert kernels and (compiled is None or kernels == compiled)
         compiled = kernels
@@ -80,7 +80,7 @@ def test_a_user_without_a_home(program, place):
 
 @pytest.mark.slow
 def test_directories_of_others_are_not_used(program, place):
-    """Programs are loaded from it, so it must not be writable by others."""
+    """Programs are loaded from the cache, so it must not be writable by others."""
     trap = place / "temporary" / CACHE
     trap.mkdir()
     os.chmod(trap, 0o777)
@@ -97,7 +97,7 @@ def test_directories_of_others_are_not_used(program, place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["size=200k", "size=64m,noexec", "size=64m,ro"])
-def test_a_home_on_an_unfit_disk(program, place, options):
+def test_a_home_on_an_unsuitable_disk(program, place, options):
     home = place / "home"
     home.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=700,uid={NOBODY_KNOWN},{options}", "tmpfs", home],
@@ -107,7 +107,7 @@ def test_a_home_on_an_unfit_disk(program, place, options):
     try:
         result = as_stranger(place, "ingest", "photos", "-o", "x.h5", HOME=home)
         assert result.returncode == 0, result.stderr
-        # Programs are never loaded from the cache itself.
+        # Programs are never loaded directly from the cache, so it may be on a disk mounted with noexec.
         used = home / ".cache" / "clpipe" if "noexec" in options else place / "temporary" / CACHE
         assert any((used / "programs").iterdir())
         assert not (home / ".cache" / "pocl").exists()
@@ -127,17 +127,17 @@ def test_a_good_home_is_used(program, place):
     assert list((place / "temporary" / CACHE).iterdir()) == []
 
 
-def test_a_cache_that_was_asked_for_and_cannot_be(place, program):
+def test_a_requested_cache_that_cannot_be_used(place, program):
     result = as_stranger(place, "ingest", "photos", "-o", "x.h5", POCL_CACHE_DIR="/proc/none")
     check_one_error(result, 3, "PoCL", "/proc/none", "POCL_CACHE_DIR")
-    # Nothing is said of it where there is no PoCL either.
+    # Without PoCL, its cache is not mentioned.
     result = run_clpipe("devices", cwd=place, env={"OCL_ICD_VENDORS": place / "temporary"})
     check_one_error(result, 3, "no OpenCL platform is installed")
 
 
 @pytest.mark.deep
-def test_processes_that_compile(tmp_path):
-    """Programs for another process: one that is wrong leaves the others alone."""
+def test_compiling_for_another_process(tmp_path):
+    """A program with an error does not affect the other programs."""
     source = "__kernel void f(__global int *out) { out[0] = A; }"
     text = "\0".join(["0", source, "-DA=1", "-DA=", "-DA=2", ""])
     environment = {**os.environ, "OCL_ICD_VENDORS": str(POCL), "CLPIPE_CACHE_DIR": str(tmp_path / "cache")}

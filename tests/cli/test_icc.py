@@ -1,5 +1,5 @@
-"""--icc apply: every format's pixels as Pillow's ImageCms, the same lcms2, makes them; profiles that
-are broken, hostile or for other pixels; and what the choice is a part of."""
+"""--icc apply: the pixels of every format equal those of Pillow's ImageCms, which also uses lcms2. Tests profiles
+that are broken, hostile or for other pixels, and that the option is one of the parameters of a file."""
 
 import io
 import json
@@ -29,7 +29,7 @@ SRGB = ImageCms.createProfile("sRGB")
 # --- profiles -------------------------------------------------------------------------------------
 
 def profile(space, tags, pcs="XYZ ", kind="mntr", version=0x02400000):
-    """An ICC profile; tags: {name: content}."""
+    """An ICC profile; `tags` is {name: content}."""
     at, table, data = 132 + 12 * len(tags), b"", b""
     for name, content in tags.items():
         table += name.encode() + struct.pack(">II", at + len(data), len(content))
@@ -50,7 +50,7 @@ def gamma(value):
 
 
 def lut(channels, points):
-    """A table from `channels` to L*a*b*, of 8 bits, whose colours are like those of inks or lights."""
+    """An 8-bit table from `channels` channels to L*a*b*, with colours like those of inks (4 channels) or lights."""
     grid = numpy.stack(numpy.meshgrid(*[numpy.linspace(0, 1, points)] * channels, indexing="ij"), -1)
     light = (1 - grid[..., :3]) * (1 - grid[..., 3:]) if channels == 4 else grid
     lab = [light.mean(-1) ** 1.2 * 255, 128 + 70 * (light[..., 0] - light[..., 1]),
@@ -72,7 +72,7 @@ LONG = profile("RGB ", WIDE | {"long": bytes(RANDOM.integers(0, 256, 150000, dty
 
 
 def shown(pixels, icc, mode="RGB"):
-    """What Pillow makes of pixels (an array, or an image) with that profile."""
+    """The pixels (an array or an image) after Pillow has applied the profile."""
     image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels, mode)
     transform = ImageCms.buildTransform(io.BytesIO(icc), SRGB, image.mode, "RGB",
                                         renderingIntent=ImageCms.Intent.PERCEPTUAL)
@@ -96,7 +96,7 @@ def decoded(directory, *options):
 
 
 def check_applied(directory, wanted):
-    """In one piece, in strips, and in a process of its own."""
+    """Checks pictures decoded in one piece, in strips, and in an isolated process."""
     for options in ([], ["--memory", "16M", "--threads", 3], ["--isolate"]):
         check(decoded(directory, "--icc", "apply", *options), wanted)
 
@@ -110,7 +110,7 @@ def saved(image, form, **options):
 # --- formats --------------------------------------------------------------------------------------
 
 def test_profiles_are_applied(tmp_path):
-    """To all rows of the formats that every build reads."""
+    """Only formats that every build reads are tested here."""
     image = Image.fromarray(RGB)
     wanted = {}
     for form, options in ("JPEG", {"quality": 90, "subsampling": 2}), ("PNG", {}):
@@ -244,8 +244,8 @@ def test_tiff(tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("form", ["heif", "avif", "jxl"])
 def test_encoded(tmp_path, form):
-    """Written from a PNG by the library's tool; without a profile the pixels are what went in or came
-    out of the codec, with it what lcms2 makes of these."""
+    """The library's tool converts PNG files with profiles. The result must equal the pixels decoded without the
+    profile after lcms2 has applied it."""
     need(form)
     tool = {"heif": ["heif-enc", "-L", "-p", "chroma=444", "--matrix_coefficients=0"],
             "avif": ["heif-enc", "-A", "-L", "-p", "chroma=444", "--matrix_coefficients=0"],
@@ -278,7 +278,7 @@ def test_encoded(tmp_path, form):
 # --- profiles that are not applied ----------------------------------------------------------------
 
 def jpeg_with(chunks):
-    """A JPEG with these (number, count, data) of a profile."""
+    """A JPEG with a profile in chunks, which are given as (number, count, data)."""
     data = saved(Image.fromarray(RGB), "JPEG", quality=90, subsampling=0)
     segments = b"".join(b"\xff\xe2" + struct.pack(">H", 16 + len(content)) + b"ICC_PROFILE\0" +
                         bytes([number, count]) + content for number, count, content in chunks)
@@ -296,7 +296,7 @@ def stages(count):
 
 
 def tables(count, points=32):
-    """The same of tables: each stage is `points` cubed * 3 * 4 bytes again."""
+    """The same with tables: each stage is another `points` cubed * 3 * 4 bytes."""
     table = (b"clut\0\0\0\0" + struct.pack(">HH", 3, 3) + bytes([points] * 3).ljust(16, b"\0") +
              bytes(points ** 3 * 12))
     tag = b"mpet\0\0\0\0" + struct.pack(">HHI", 3, 3, count)
@@ -307,7 +307,7 @@ def tables(count, points=32):
 
 @pytest.mark.deep
 def test_not_applied(tmp_path):
-    """Broken, hostile, too large, of other pixels: the picture is as it would be without."""
+    """A profile that is broken, hostile, too large or for other pixels leaves the picture unchanged."""
     half = len(MATRIX) // 2
     files = {
         "good.jpg": jpeg_with([(1, 1, MATRIX)]),
@@ -339,7 +339,7 @@ def test_not_applied(tmp_path):
 
 
 def test_hostile(tmp_path):
-    """Profiles that ask for hours or for gigabytes end at once, and take little."""
+    """Profiles that would need hours or gigabytes are given up at once and use little memory."""
     (tmp_path / "stages.png").write_bytes(png(RGB, 2, 8, stages(100000)))
     (tmp_path / "tables.png").write_bytes(png(RGB, 2, 8, tables(20000)))
     result = run_clpipe("ingest", tmp_path, "-o", tmp_path / "plain.h5", "-q", "--json", "-")
@@ -377,15 +377,15 @@ def test_segments_do_not_fill_memory(tmp_path):
     assert peaks[1] < peaks[0] + (32 << 20)
 
 
-# --- the choice -----------------------------------------------------------------------------------
+# --- the option -----------------------------------------------------------------------------------
 
 @pytest.mark.deep
 def test_identity(clpipe, tmp_path):
-    """Part of the parameters: a mix is refused, threads and isolation change nothing."""
+    """The option is one of the parameters, so a mix is refused. Threads and isolation change nothing."""
     source = tmp_path / "in"
     source.mkdir()
     profiles = [MATRIX, TABLE, GREY, LONG, profile("RGB ", WIDE | {"rTRC": gamma(1.5)}),
-                profile("RGB ", WIDE | {"gTRC": gamma(1.5)})]  # more than a thread keeps
+                profile("RGB ", WIDE | {"gTRC": gamma(1.5)})]  # more than a thread caches
     for i in range(30):
         icc = profiles[i * i % 11 % 6]
         pixels = RGB[..., 0] if icc is GREY else RGB
@@ -401,7 +401,7 @@ def test_identity(clpipe, tmp_path):
     assert clpipe("info", "plain.h5", "--digest").stdout not in digests
     check_one_error(clpipe("ingest", source, "-o", "plain.h5", "--icc", "apply"), 2,
                     "--icc is ignore there and apply here")
-    # Where the command says nothing the file says it.
+    # Without the option, the file keeps its setting.
     assert clpipe("ingest", source, "-o", "a.h5").returncode == 0
     assert clpipe("info", "a.h5", "--digest").stdout in digests
     assert clpipe("ingest", source, "-o", "plain.h5", "--icc", "ignore", "-q").returncode == 0
