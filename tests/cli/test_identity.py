@@ -1,4 +1,4 @@
-"""The same contents on every machine: threads, slots, memory, device, and from run to run."""
+"""The contents of a file do not depend on threads, slots, memory or the device, and not on the run."""
 
 import json
 import os
@@ -17,15 +17,15 @@ PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 FEATURES = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=8x8x8,grid=3x3",
             "--feature", "gray:bins=100,normalize=none", "--feature", "hsv,grid=2x5",
             "--feature", "rgb:bins=7,normalize=hellinger"]
-# A strip is at most half a slot. 1 MiB is the least that a slot has: a row of `wide.png` does not
-# fit into half of that, and `large.jpg` goes through in 34 strips.
+# A strip is at most half a slot, and a slot is at least 1 MiB. A row of `wide.png` does not fit into half of that,
+# and `large.jpg` passes through in 34 strips.
 SLOTS = [["--slot-size", "1M", "--slots", "2"], ["--slot-size", "3M", "--slots", "5"],
          ["--slot-size", "64M", "--slots", "2", "--memory", "1G"], ["--memory", "16M"],
          ["--device-memory", "8M"]]
 
 
 def noise(random, height, width):
-    """Smooth in places and random in others, so that strips in the wrong place are seen."""
+    """A picture that is smooth on the left and random on the right, so that a misplaced strip changes the counts."""
     ramp = numpy.linspace(0, 255, height)[:, None, None] + numpy.zeros((1, width, 3))
     ramp[:, width // 2:] = random.integers(0, 256, (height, width - width // 2, 3))
     return Image.fromarray(ramp.astype("uint8"))
@@ -65,7 +65,7 @@ def ingest(clpipe, name, *arguments, code=1, **kwargs):
 
 @pytest.fixture(scope="module")
 def expected(program, album, tmp_path_factory):
-    """The album's result without any option on how to compute it."""
+    """The result of the album, computed with default options."""
     path = tmp_path_factory.mktemp("expected") / "expected.h5"
     result = run_clpipe("ingest", album, "-o", path, "-q", *FEATURES)
     assert result.returncode == 1, result.stderr
@@ -94,7 +94,7 @@ def test_any_variant(clpipe, album, expected, tmp_path, variant):
 @pytest.mark.parametrize("options", [[], ["--slot-size", "1M"], ["--blur", "3"],
                                      ["--decode-scale", "2"], ["--isolate"]])
 def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
-    """Made on the device of coefficients or of entropy code, or on the host."""
+    """JPEG pixels are the same from the host and from the device, given coefficients or entropy-coded data."""
     digests = []
     for where in ("host", "coefficients", "device"):
         name = ingest(clpipe, f"{where}.h5", album, *FEATURES, *options, "--jpeg-pixels", where)
@@ -104,7 +104,7 @@ def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
 
 
 @pytest.mark.slow
-def test_packed_words_are_for_channels(clpipe, album, tmp_path):
+def test_the_packed_variant_needs_separate_channels(clpipe, album, tmp_path):
     features = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=7,grid=3x2"]
     plain = ingest(clpipe, "plain.h5", album, *features)
     packed = ingest(clpipe, "packed.h5", album, *features, "--histogram-variant", "packed")
@@ -130,7 +130,7 @@ def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):
 
 
 def test_the_digest_depends_on_the_pictures(clpipe, album, expected, tmp_path):
-    """The tests above would pass with a digest of nothing."""
+    """With a digest of nothing, the tests above would pass too."""
     copy = tmp_path / "album"
     shutil.copytree(album, copy)
     with Image.open(copy / "wide.png") as image:
@@ -151,7 +151,7 @@ def attributes(item):
     for name in item.attrs:
         attribute = h5py.h5a.open(item.id, name.encode())
         value = item.attrs[name]
-        if name in ("DIMENSION_LIST", "REFERENCE_LIST"):  # references: told by the scales' names
+        if name in ("DIMENSION_LIST", "REFERENCE_LIST"):  # references are compared by the names of the scales
             value = len(value)
         found.append((name, attribute.get_type().encode(), attribute.shape,
                       numpy.asarray(value).tobytes()))
@@ -159,7 +159,7 @@ def attributes(item):
 
 
 def structure(path):
-    """{name: everything HDF5 says about it} for all objects except those under /runs."""
+    """The names of all objects, and {name: everything that HDF5 says about it} for those not under /runs."""
     found = {}
 
     def visit(name, item):
@@ -185,7 +185,7 @@ def structure(path):
     return names, found
 
 
-def test_two_runs_differ_in_runs_alone(clpipe, album, tmp_path):
+def test_two_runs_differ_only_in_runs(clpipe, album, tmp_path):
     results = []
     for name, threads in (("first.h5", 7), ("second.h5", 2)):
         result = clpipe("run", "--no-report", album, "-o", name, "-k", 4, "-q", "--threads", threads, *FEATURES,
@@ -205,7 +205,7 @@ def test_two_runs_differ_in_runs_alone(clpipe, album, tmp_path):
 # --- order --------------------------------------------------------------------------------------
 
 def rows(path):
-    """[(path, source, every other column of the row and its features)] in the file's order."""
+    """[(path, source, all other columns and the features)] of the rows, in the order of the file."""
     with h5py.File(path, "r") as file:
         columns = [file["images"][name][:] for name in
                    ("width", "height", "orientation", "channels", "bytes", "digest", "format")]
@@ -216,7 +216,7 @@ def rows(path):
 
 
 @pytest.mark.deep
-def test_a_list_has_its_own_order(clpipe, album, expected, tmp_path):
+def test_a_list_keeps_its_order(clpipe, album, expected, tmp_path):
     whole = rows(expected)
     assert [path for path, _, _ in whole] == sorted((path for path, _, _ in whole), key=os.fsencode)
     backwards = [f"{album}/{path}" for path, _, _ in reversed(whole)]
@@ -226,7 +226,7 @@ def test_a_list_has_its_own_order(clpipe, album, expected, tmp_path):
         assert rows(tmp_path / name) == \
             [(f"{album}/{path}", 0, values) for path, _, values in reversed(whole)]
     assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5") != digest(expected)
-    # The same list through standard input is another source with the same rows.
+    # The same list on standard input is another source with the same rows.
     with open(tmp_path / "list") as stdin:
         ingest(clpipe, "c.h5", "-", *FEATURES, code=0, stdin=stdin)
     assert rows(tmp_path / "c.h5") == rows(tmp_path / "a.h5")
@@ -247,14 +247,14 @@ def test_sources_follow_each_other_as_given(clpipe, album, expected, tmp_path):
 
 @pytest.mark.deep
 def test_several_devices_at_once(clpipe, album, expected, tmp_path):
-    """PoCL gives as many devices of the CPU as it is asked for."""
+    """PoCL provides the CPU as any number of devices."""
     for name in ("pthread", "cpu"):
         several = {"POCL_DEVICES": " ".join([name] * 3)}
         devices = clpipe("devices", "--json", "-", env=several)
         if len(json.loads(devices.stdout or "[]")) == 3:
             break
     else:
-        pytest.skip("there is no PoCL that gives several devices")
+        pytest.skip("PoCL does not provide several devices")
     for slots in SLOTS[:2]:
         ingest(clpipe, "several.h5", album, "--fresh", "--device", "all", *FEATURES, *slots,
                env=several)
@@ -278,7 +278,7 @@ def test_the_same_in_a_simulator(clpipe, program, tmp_path):
     command = ["ingest", "pictures", "-q", "--slot-size", "1M", *features]
     simulated = subprocess.run(["oclgrind", str(CLPIPE), *command, "-o", "simulated.h5"],
                                cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    # Findings of the simulator are on its standard error.
+    # The simulator reports problems on standard error.
     assert (simulated.returncode, simulated.stderr) == (0, "")
     with h5py.File(tmp_path / "simulated.h5", "r") as file:
         assert "Oclgrind" in file["runs/0"].attrs["device"]

@@ -1,5 +1,4 @@
-"""clpipe import: rows computed elsewhere beside the images, by order and by path, and its errors.
-"""
+"""clpipe import stores rows that were computed elsewhere, matched to the images by order or by path; its errors."""
 
 import json
 import os
@@ -16,7 +15,7 @@ DIMENSION = 24
 
 @pytest.fixture
 def file(finished, tmp_path):
-    """A file of thirteen images, to be changed."""
+    """A file of thirteen images, which tests may change."""
     return shutil.copy(finished, tmp_path / "photos.h5")
 
 
@@ -40,7 +39,7 @@ def write_list(path, names, separator="\n"):
 
 
 def unchanged(file):
-    """The bytes of a file and of its directory's names, to be compared."""
+    """The bytes of a file and the names in its directory, to compare them before and after."""
     return file.read_bytes(), sorted(os.listdir(file.parent))
 
 
@@ -84,7 +83,7 @@ def test_converted(clpipe, file, tmp_path, dtype):
         assert f["features/x"].attrs["imported_digest"] == report["digest"]
 
 
-def test_says_the_conversion(clpipe, file, tmp_path):
+def test_reports_the_conversion(clpipe, file, tmp_path):
     rows = draw_rows(13).astype("f8")
     text = clpipe("import", file, f"x={save(tmp_path, 'x.npy', rows)}").stdout
     assert "13 rows of float64, stored as float32" in text
@@ -98,12 +97,12 @@ def test_dataset(clpipe, file, tmp_path):
     assert result.returncode == 0, result.stderr
     with h5py.File(file) as f:
         assert f["features/x"][:].tobytes() == rows.tobytes()
-        # Nothing of this machine's paths.
+        # The directory, which is specific to this machine, is not stored.
         assert f["features/x"].attrs["imported_from"] == "vectors.h5:/model/vectors"
 
 
 def test_same_digest_by_order_and_by_path(clpipe, file, tmp_path):
-    """The digest is that of the matrix, whichever way it was read."""
+    """The digest is that of the matrix, however its rows are matched."""
     matrix = save(tmp_path, "x.npy", draw_rows(13))
     names = write_list(tmp_path / "names", paths_of(file)[::-1])
     found = [json.loads(clpipe("import", file, f"{name}={matrix}", "--json", "-", *more).stdout)
@@ -139,7 +138,7 @@ def test_by_path(clpipe, file, mixed, tmp_path, how, separator):
 
 
 def test_by_path_in_small_memory(clpipe, file, tmp_path):
-    """Rows of 1 MiB gathered within 1 MiB: one block for each image."""
+    """Rows of 1 MiB are gathered in 1 MiB of memory, so there is one block for each image."""
     rows = numpy.arange(13, dtype="f4")[:, None] * numpy.ones((1, 1 << 18), "f4")
     order = numpy.random.default_rng(6).permutation(13)
     names = write_list(tmp_path / "names", [paths_of(file)[i] for i in order])
@@ -151,7 +150,7 @@ def test_by_path_in_small_memory(clpipe, file, tmp_path):
 
 
 def test_windows_lists(clpipe, file, tmp_path):
-    """Line ends and a byte-order mark are no part of the paths."""
+    """Line endings and a byte-order mark are not part of the paths."""
     matrix = save(tmp_path, "m.npy", draw_rows(13))
     names = tmp_path / "names"
     names.write_bytes(b"\xef\xbb\xbf" + "".join(f"{path}\r\n" for path in paths_of(file)).encode())
@@ -189,7 +188,7 @@ def test_names_that_are_not_utf8(clpipe, photos, tmp_path):
 
 
 def test_an_absolute_source_is_not_below_this_directory(clpipe, file, mixed, tmp_path):
-    """Where a list names the same path below the working directory, that is another file."""
+    """If a list names the same path below the working directory, it names another file."""
     names = [f"{tmp_path}{mixed}/{name}" for name in paths_of(file)]
     matrix = save(tmp_path, "x.npy", numpy.ones((13, 2), "f4"))
     check_refused(clpipe, file, [f"x={matrix}", "--paths", write_list(tmp_path / "names", names)], 3, "no path in", "belongs to an image")
@@ -218,7 +217,7 @@ def test_missing_and_unused(clpipe, file, tmp_path):
     assert clpipe("similar", file, "--all", "--feature", "x", "-n", 2).returncode == 0
 
 
-# --- what refuses them ---------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 BAD_MATRICES = {
     "one row too few": (lambda rows: rows[:-1], "12 rows", "13 images", "--paths"),
@@ -243,7 +242,7 @@ def test_bad_matrix(clpipe, file, tmp_path, what):
 
 
 def test_bad_rows_by_path(clpipe, file, tmp_path):
-    """The path of a bad row is named; rows that are left out may be anything."""
+    """The error names the path of a bad row. Rows that belong to no image are not checked."""
     rows = draw_rows(14)
     rows[4, 1] = rows[13, 0] = numpy.nan
     names = paths_of(file) + ["other.jpg"]
@@ -273,7 +272,7 @@ def test_bad_lists(clpipe, file, tmp_path):
 
 
 def test_ambiguous(clpipe, photos, tmp_path):
-    """Two sources with the same names: the relative path is that of two images."""
+    """Two sources have the same names, so a relative path belongs to two images."""
     for name in ("a", "b"):
         shutil.copytree(photos, tmp_path / name)
     assert clpipe("ingest", "a", "b", "-o", "f.h5", "--feature", "gray:bins=4").returncode == 0
@@ -302,7 +301,7 @@ def test_usage(clpipe, file, tmp_path):
 
 
 def test_preset_is_the_name_of_joined_features(clpipe, photos, tmp_path):
-    """Else clusterings of the preset would be taken for those of the feature."""
+    """Otherwise, clusterings of the preset would be mistaken for those of the feature."""
     file = tmp_path / "preset.h5"
     for words in (["ingest", photos, "-o", file, "--preset", "color"], ["cluster", file, "-k", 2]):
         assert clpipe(*words, feature=None).returncode == 0
@@ -337,7 +336,7 @@ def test_name_is_taken(clpipe, file, tmp_path):
 @pytest.mark.parametrize("command", [
     ["import", "photos.h5", "x=x.npy"], ["similar", "photos.h5", "--all", "-n", 3, "--feature", "counts"]])
 def test_killed_after_the_rename(clpipe, finished, tmp_path, command):
-    """The same command has nothing to do then, and tidies up."""
+    """The same command then only cleans up."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -377,7 +376,7 @@ def test_import_again(clpipe, file, tmp_path):
     check_refused(clpipe, file, ["x=x.npy", "--paths", names], 2, "imported feature 'x'", "--force")
 
 
-def test_same_file_whatever_was_there(clpipe, finished, tmp_path):
+def test_same_file_after_a_replacement(clpipe, finished, tmp_path):
     """The identity depends on the contents of the file, not on what was replaced before."""
     for name in ("a.h5", "b.h5"):
         shutil.copy(finished, tmp_path / name)
@@ -392,7 +391,7 @@ def test_same_file_whatever_was_there(clpipe, finished, tmp_path):
 
 def test_read_only_directory(clpipe, file, tmp_path):
     if os.geteuid() == 0:
-        pytest.skip("root writes everywhere")
+        pytest.skip("root can write everywhere")
     matrix = save(tmp_path, "x.npy", draw_rows(13))
     directory = tmp_path / "closed"
     directory.mkdir()
@@ -405,7 +404,7 @@ def test_read_only_directory(clpipe, file, tmp_path):
 
 
 def test_full_disk(clpipe, file, tmp_path):
-    """A limit on the size of files stands for a disk that fills."""
+    """A limit on the size of files simulates a full disk."""
     import resource
     matrix = save(tmp_path, "x.npy", numpy.zeros((13, 1 << 16), "f4"))
     before = unchanged(file)
@@ -420,10 +419,10 @@ def test_full_disk(clpipe, file, tmp_path):
     assert unchanged(file) == before
 
 
-# --- what works with them --------------------------------------------------------------------------
+# --- imported rows in other commands ---------------------------------------------------------------
 
 def test_like_any_feature(clpipe, file, tmp_path):
-    """Clusters of imported rows are those of the same rows in a .npy file; assign, export and tree."""
+    """Clusters of imported rows equal those of the same rows in a .npy file; assign and export accept the rows."""
     random = numpy.random.default_rng(8)
     rows = (random.normal(size=(13, DIMENSION)) + 9 * random.integers(0, 2, (13, 1))).astype("f4")
     save(tmp_path, "x.npy", rows)
@@ -443,9 +442,10 @@ def test_like_any_feature(clpipe, file, tmp_path):
     assert clpipe("assign", "r.h5", file, "--feature", "x").returncode in (0, 2)
     assert clpipe("verify", file).returncode == 0
 
+
 @pytest.mark.deep
 def test_assign_by_the_name(clpipe, file, tmp_path):
-    """Nothing else says which model made the vectors."""
+    """Only the name of the feature tells which model made the vectors."""
     random = numpy.random.default_rng(8)
     for name in "abc":
         save(tmp_path, f"{name}.npy", random.random((13, DIMENSION), dtype="f4"))
@@ -461,7 +461,7 @@ def test_assign_by_the_name(clpipe, file, tmp_path):
 
 
 def test_update_moves_the_rows(clpipe, photos, tmp_path):
-    """A new image has no values and no label, whatever the number of its row."""
+    """A new image has no values and no label, wherever its row is inserted."""
     shutil.copytree(photos, tmp_path / "photos")
     assert clpipe("ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4").returncode == 0
     rows = draw_rows(13)

@@ -1,4 +1,4 @@
-"""--isolate: a decoder in a separate process can only affect one file."""
+"""--isolate: a decoder in a separate process can affect only one file."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest
 
-# A libpng that goes wrong on pictures of certain widths, as soon as it has read their header.
+# A libpng that misbehaves for pictures of certain widths as soon as it has read their header.
 WRONG_LIBPNG = """
     #define _GNU_SOURCE
     #include <dlfcn.h>
@@ -72,7 +72,7 @@ def wrong_libpng(tmp_path_factory):
     if not compiler:
         pytest.skip("there is no C compiler")
     if any(name in CLPIPE.read_bytes() for name in (b"__asan_init", b"__tsan_init")):
-        pytest.skip("the sanitizers want to be loaded first, and lift the limits")
+        pytest.skip("the sanitizers must be loaded first, and they lift the limits")
     folder = tmp_path_factory.mktemp("libpng")
     source, library = folder / "wrong.c", folder / "wrong.so"
     source.write_text("#include <signal.h>\n" + textwrap.dedent(WRONG_LIBPNG))
@@ -90,7 +90,7 @@ def picture(path, width):
 
 @pytest.fixture
 def pictures(tmp_path):
-    """A dozen good ones around one of each bad width that is asked for."""
+    """A function that draws a dozen valid pictures around one of each bad width that is given."""
     def draw(*widths):
         folder = tmp_path / "pictures"
         for i in range(12):
@@ -112,7 +112,7 @@ def failures(clpipe, output):
 
 
 def children(parent):
-    """All that descend from a process, with what they are called and the seconds they have used."""
+    """(pid, name, processor seconds) of all descendants of a process."""
     by_parent, seen, found = {}, [parent], []
     for entry in os.listdir("/proc"):
         try:
@@ -139,7 +139,7 @@ def start(tmp_path, env, *arguments, **options):
 
 
 def wait_for_hang(process):
-    """The pid of the worker that never finishes."""
+    """Waits for a worker that hangs, and returns its pid."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         for pid, name, seconds in children(process.pid):
@@ -157,7 +157,7 @@ def wait_until_gone(pids):
         time.sleep(0.05)
 
 
-# --- the same as without --------------------------------------------------------------------------
+# --- same results as without --isolate ------------------------------------------------------------
 
 @pytest.mark.variations
 @pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 3],
@@ -173,7 +173,7 @@ def test_identity(clpipe, mixed, tmp_path, options):
 
 @pytest.mark.deep
 def test_every_format(clpipe, tmp_path):
-    """The seeds of the fuzz targets are pictures of every kind, most of them whole."""
+    """The seeds of the fuzz targets are pictures of every format, most of them intact."""
     sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
     import seeds
     drawn = seeds.Seeds(str(tmp_path / "seeds"))
@@ -205,7 +205,7 @@ def test_rows_that_the_shared_memory_cannot_hold(clpipe, tmp_path):
 
 
 def test_few_descriptors(clpipe, tmp_path):
-    """Files that are given to decoders together do not use up what the process may open."""
+    """Files that are given to decoders together do not exhaust the file descriptors of the process."""
     for i in range(300):
         picture(tmp_path / "pictures" / f"{i:03}.png", 20 + i % 30)
     result = clpipe("ingest", "pictures", "-o", "a.h5", "--isolate", "--threads", 16,
@@ -229,14 +229,14 @@ def test_dry_run(clpipe, mixed):
         assert json.loads(plain.stdout)[key] == json.loads(isolated.stdout)[key]
 
 
-# --- codecs that go wrong -------------------------------------------------------------------------
+# --- codecs that misbehave ------------------------------------------------------------------------
 
-def test_without_isolation_a_crash_is_the_end(clpipe, pictures, wrong_libpng):
+def test_without_isolation_a_crash_ends_the_run(clpipe, pictures, wrong_libpng):
     result = clpipe("ingest", pictures(201), "-o", "a.h5", env=wrong_libpng)
     assert result.returncode in (3, -11) and "clpipe: ended by signal 11" in result.stderr
 
 
-def test_crashes_are_rows(clpipe, pictures, wrong_libpng, tmp_path):
+def test_crashes_are_recorded(clpipe, pictures, wrong_libpng, tmp_path):
     folder = pictures(201, 202, 204)
     for output in ("a.h5", "b.h5"):
         result = clpipe("ingest", folder, "-o", output, "--isolate", env=wrong_libpng)
@@ -249,14 +249,14 @@ def test_crashes_are_rows(clpipe, pictures, wrong_libpng, tmp_path):
     assert "status 7" in rows["07-204.png"][1]
     assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5")
     assert clpipe("verify", "a.h5").returncode == 0
-    # The codec is put right.
+    # With a correct codec, the files are decoded.
     result = clpipe("ingest", folder, "-o", "a.h5", "--retry-failed", "--json", "report.json")
     assert result.returncode == 0, result.stderr
     assert report(tmp_path)["images_ok"] == 15
 
 
 def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
-    """As under some supervisors: what became of a worker is known all the same."""
+    """Some supervisors ignore SIGCHLD. The program still notices how a worker ended."""
     result = clpipe("ingest", pictures(201), "-o", "a.h5", "--isolate", env=wrong_libpng,
                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert result.returncode == 1, result.stderr
@@ -265,8 +265,8 @@ def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
 
 @pytest.mark.deep
 def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
-    """Files sent together to a decoder: each crash affects one file only, whatever its neighbours,
-    with large files in between."""
+    """Several files are sent to a decoder together, with large files in between. Each crash affects only one file,
+    whatever its neighbours are."""
     image = pytest.importorskip("PIL.Image")
     bad = set()
     for i in range(120):
@@ -286,7 +286,7 @@ def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
         assert rows.pop("060 no.png")[0] == "unknown-format"
         assert set(rows) == bad and {row[0] for row in rows.values()} == {"decoder-crashed"}
     assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5")
-    # Good files give the same as without --isolate.
+    # The result of the valid files is the same as without --isolate.
     for name in bad:
         os.unlink(tmp_path / "pictures" / name)
     assert clpipe("ingest", "pictures", "-o", "c.h5").returncode == 1
@@ -313,7 +313,7 @@ def test_time_limit(clpipe, pictures, wrong_libpng, tmp_path):
     rows = failures(clpipe, "a.h5")
     assert list(rows) == ["05-203.png"] and rows["05-203.png"][0] == "timeout"
     assert "--max-decode-seconds" in rows["05-203.png"][1]
-    # What shapes the rows is a parameter of the file, and taken from it.
+    # The limit affects the rows, so it is a parameter of the file and is taken from there.
     before = (tmp_path / "a.h5").read_bytes()
     assert clpipe("ingest", "pictures", "-o", "a.h5").returncode == 1
     assert (tmp_path / "a.h5").read_bytes() == before
@@ -325,14 +325,14 @@ def test_time_limit_needs_isolation(clpipe, photos, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_memory_is_what_the_codec_said(clpipe, pictures, wrong_libpng):
+def test_memory_limit(clpipe, pictures, wrong_libpng):
     folder = pictures(205)
     assert clpipe("ingest", folder, "-o", "a.h5", env=wrong_libpng).returncode == 0
     assert clpipe("ingest", folder, "-o", "b.h5", "--isolate", env=wrong_libpng).returncode == 1
     assert failures(clpipe, "b.h5")["05-205.png"][0] == "out-of-memory"
 
 
-def test_nothing_gets_out(clpipe, pictures, wrong_libpng, tmp_path):
+def test_a_decoder_cannot_escape(clpipe, pictures, wrong_libpng, tmp_path):
     folder = pictures(206)
     assert clpipe("ingest", folder, "-o", "a.h5", env=wrong_libpng).returncode == 1
     assert "got out" in failures(clpipe, "a.h5")["05-206.png"][1]
@@ -355,7 +355,7 @@ def test_a_worker_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
     assert "SIGKILL" in rows["05-203.png"][1]
 
 
-def test_what_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
+def test_the_process_that_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
     folder = pictures(203)
     process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate")
     hung = wait_for_hang(process)
@@ -365,7 +365,7 @@ def test_what_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe)
     assert process.wait(30) == 3
     assert "clpipe: " in process.stderr.read()
     wait_until_gone([hung] + template)
-    # Nobody's fault is nobody's row.
+    # No file is at fault, so none is recorded as a failure.
     result = clpipe("ingest", folder, "-o", "a.h5", "--isolate", "--json", "report.json")
     assert result.returncode == 0, result.stderr
 
@@ -379,8 +379,8 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
         worker = wait_for_hang(process)
         template = [pid for pid, name, _ in children(process.pid) if name == "clpipe-isolate"][0]
         kinds = {}
-        # Small files come together: none of those that are done is left. On a busy machine a worker may
-        # have needed long for them.
+        # Small files are sent together, and those that are done must be closed. On a busy machine, a worker may
+        # need a long time for them.
         end, before = time.monotonic() + 10, [""]
         while before and time.monotonic() < end:
             for pid in (worker, template):
@@ -406,18 +406,18 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
         assert limits["Max core file size"] == "0" and limits["Max file size"] == "0"
         assert int(limits["Max data size"]) < 1 << 30
     finally:
-        everybody = [pid for pid, _, _ in children(process.pid)]
+        descendants = [pid for pid, _, _ in children(process.pid)]
         process.kill()
         process.wait()
         os.close(secret)
     # A killed program leaves no process behind, not even one that is stuck in a codec.
-    assert worker in everybody
-    wait_until_gone(everybody)
+    assert worker in descendants
+    wait_until_gone(descendants)
 
 
 @pytest.mark.deep
 def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
-    """Schedulers signal every process of a job: the decoders go on until the program is done."""
+    """Schedulers signal every process of a job; the decoders continue until the program is done."""
     folder = pictures(203)
     process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     "--max-decode-seconds", 3, start_new_session=True)
@@ -432,7 +432,7 @@ def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
 
 @pytest.mark.deep
 def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
-    """Nothing waits long for it; the others are done, and sealed."""
+    """The program does not wait long for the decoder; the work of the others is done and sealed."""
     folder = pictures(203)
     process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     "--threads", 2)
@@ -443,11 +443,11 @@ def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
     result = clpipe("ingest", folder, "-o", "a.h5", "--json", "report.json")
     assert result.returncode == 0, result.stderr
     assert report(tmp_path)["images_ok"] == 13
-    # Five come before it; one that the device still has for a second is left for the next run.
+    # Five pictures come before it; one that the device does not finish within a second is left for the next run.
     assert report(tmp_path)["images_resumed"] >= 3
 
 
-def test_nobody_is_left(clpipe, photos, tmp_path):
+def test_no_process_is_left(clpipe, photos, tmp_path):
     output = tmp_path / "nobody.h5"
     assert clpipe("ingest", photos, "-o", output, "--isolate").returncode == 0
     for entry in os.listdir("/proc"):

@@ -1,4 +1,4 @@
-"""Several features clustered as one: like their columns side by side, without being stored."""
+"""Several features clustered as one give the same result as their columns side by side, without storing these."""
 
 import h5py
 import numpy
@@ -53,7 +53,7 @@ def test_columns_side_by_side(photos, tmp_path, joined, metric, default, way):
         assert set(file["features"]) == {"color", "hue", "count", "root"}
 
 
-def test_one_name_however_written(photos, tmp_path):
+def test_different_spellings_of_one_name(photos, tmp_path):
     (tmp_path / "x.h5").write_bytes((photos / "x.h5").read_bytes())
     first = cluster("x.h5", "-k", "4", "--feature", "color:0.5+hue", cwd=tmp_path)
     again = cluster("x.h5", "-k", "4", "--feature", "color:.500+hue:1", cwd=tmp_path)
@@ -65,8 +65,8 @@ def test_one_name_however_written(photos, tmp_path):
 
 
 @pytest.mark.deep
-def test_taken_up_by_the_rest(photos, tmp_path):
-    """info, assign, update and verify know what the clusters were made of."""
+def test_joined_features_in_other_commands(photos, tmp_path):
+    """info, assign, an update and verify know which features were clustered."""
     names = draw_photos(tmp_path / "photos", 40)
     result = run_clpipe("run", "--no-report", "photos", "-o", "x.h5", "-k", "4", *FEATURES, "--cluster-feature",
                         "hue:2+color", cwd=tmp_path)
@@ -74,7 +74,7 @@ def test_taken_up_by_the_rest(photos, tmp_path):
     before, about = stored(tmp_path / "x.h5")
     assert about["feature"] == "hue:2+color" and about["metric"] == "hellinger"
     assert "by hue:2+color" in run_clpipe("info", "x.h5", cwd=tmp_path).stdout
-    # Labels of the same images by the same centroids.
+    # The same centroids give the same images the same labels.
     (tmp_path / "y.h5").write_bytes((photos / "x.h5").read_bytes())
     result = run_clpipe("assign", "x.h5", "y.h5", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -83,14 +83,14 @@ def test_taken_up_by_the_rest(photos, tmp_path):
         assert [of[path] for path in x["images/path"][:]] == list(before["labels"])
     for name in ("x.h5", "y.h5"):
         assert run_clpipe("verify", name, cwd=tmp_path).returncode == 0
-    # Other rows: the clusters are continued.
+    # When the rows change, the clusters are continued.
     (tmp_path / "photos" / names[5]).unlink()
     result = run_clpipe("ingest", "photos", "-o", "x.h5", *FEATURES, cwd=tmp_path)
     assert result.returncode == 0 and "clusters kmeans are continued" in result.stderr, result.stderr
     assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
 
 
-def test_changed_values_show(photos, tmp_path):
+def test_changed_values_are_found(photos, tmp_path):
     (tmp_path / "x.h5").write_bytes((photos / "x.h5").read_bytes())
     cluster("x.h5", "-k", "4", "--feature", "color+hue:3", cwd=tmp_path)
     with h5py.File(tmp_path / "x.h5", "r+") as file:

@@ -1,9 +1,9 @@
-"""SIGKILL at any moment of ingest, shards and their merge, cluster, run and the commands that add to a
-file, each followed by the same command until done: the result is that of an uninterrupted run, nothing sealed is done again, nothing is
-left over and nothing half-written ever stands under the final name. One in eight is asked to stop
-instead, by SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work sealed.
+"""SIGKILL at any moment of ingest, shards and their merge, cluster, run and the commands that add to a file. The
+same command is then repeated until it finishes. The result equals that of an uninterrupted run, sealed work is not
+repeated, no files are left over, and the final name never belongs to a half-written file. One process in eight gets
+SIGTERM or SIGUSR1 instead. These signals, SIGINT and --max-time end a busy run with its work sealed.
 
-It is 40 kills; CLPIPE_ALL=1 makes it 200, CLPIPE_LONG=1 1,000. The moments are drawn from CLPIPE_SEED,
+There are 40 kills, 200 with CLPIPE_ALL=1, and 1,000 with CLPIPE_LONG=1. Their times are drawn from CLPIPE_SEED,
 which is printed."""
 
 import base64
@@ -25,10 +25,9 @@ import pytest
 from conftest import ALL, CLPIPE, LONG, SEED, digest, log_bytes, log_records, run_clpipe, spoil
 
 KILLS = 1000 if LONG else 200 if ALL else 40
-# As many places where something is killed at the same time.
+# The number of chains of kills that run at the same time.
 CHAINS = len(os.sched_getaffinity(0)) + 1
-# Each picture gives 200 kB to the log, which is written in blocks of 4 MiB: work is sealed all
-# along.
+# Each picture adds 200 kB to the log, which is written in blocks of 4 MiB, so work is sealed throughout a run.
 PICTURES = 100
 FEATURES = ["--feature", "rgb:bins=256,grid=8x8", "--feature", "gray:bins=63,store=uint8"]
 SHARDS = 5
@@ -58,8 +57,8 @@ def start(place, *args):
 
 
 class Moments:
-    """Delays until a kill, spread over a run's time as it turns out to be: about one run in six
-    ends before its kill."""
+    """Random delays until a kill. They adapt to the duration of a run so that about one run in six ends before its
+    kill."""
 
     def __init__(self, name, seconds):
         self.random = random.Random(name)
@@ -76,7 +75,7 @@ class Moments:
 
 
 def kill_once(process, moments):
-    """True if it was killed before its end. Waiting is by sleep: a run may end early."""
+    """Kills a process after a random delay, or asks it to stop. Returns whether SIGKILL ended it."""
     number = signal.SIGKILL
     if moments.chance(0.125):
         number = signal.SIGTERM if moments.chance(0.5) else signal.SIGUSR1
@@ -89,8 +88,7 @@ def kill_once(process, moments):
     _, said = process.communicate(timeout=60)
     code = process.returncode
     if number != signal.SIGKILL and asked:
-        # The first moments of a process are before anybody could listen; its last words cannot be
-        # taken back.
+        # The signal may come before the process has installed its handler, or when its result is already final.
         assert code in (4, 0, 1, -number), said
     else:
         assert code in (0, 1, -signal.SIGKILL), said
@@ -99,14 +97,14 @@ def kill_once(process, moments):
 
 
 def finish(place, *args):
-    """Runs to the end: returns the report, or fails with what the program said."""
+    """Runs a command to its end and returns its report."""
     result = run_clpipe(*args, "--json", "-", "--progress", "never", cwd=place)
     assert result.returncode in (0, 1), result.stderr
     return json.loads(result.stdout)
 
 
 class Tally:
-    """What all chains of one test have done, and whether they go on."""
+    """Counts what all chains of a test have done, and tells whether they should continue."""
 
     def __init__(self, share):
         self.most = int(KILLS * share)
@@ -125,7 +123,7 @@ class Tally:
 
 
 def run_chains(chain, name, share, whole, tmp_path, capsys):
-    """Several at a time: each in its own directory, killed at its own moments."""
+    """Runs several chains at a time, each in its own directory and with its own delays."""
     tally = Tally(share)
 
     def one(number):
@@ -140,14 +138,14 @@ def run_chains(chain, name, share, whole, tmp_path, capsys):
             assert not result.exception(), (SEED, result.exception())
     with capsys.disabled():
         print(f" [seed {SEED}, {name}: {tally.kills} kills, {tally.ends} results, "
-              f"{tally.resumed} images resumed, {tally.early} times the file was there] ", end="")
+              f"{tally.resumed} images resumed, {tally.early} times the file was complete] ", end="")
     assert tally.kills >= 5
     return tally
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, program):
-    """Pictures, the identities of uninterrupted results, and the seconds they took with warm
+    """Pictures, the identities of the results of uninterrupted runs, and the seconds that these took with warm
     caches."""
     import numpy
     from PIL import Image
@@ -165,7 +163,7 @@ def whole(tmp_path_factory, program):
         args = [output if arg == "x.h5" else arg for arg in COMMANDS[name]]
         if name == "cluster":
             (place / "features.h5").write_bytes((place / "x.h5").read_bytes())
-        # The first builds kernels.
+        # The first run builds the kernels.
         for again in range(2):
             begin = time.monotonic()
             if again and name == "cluster":
@@ -180,7 +178,7 @@ def whole(tmp_path_factory, program):
 
 
 def check_log(place):
-    """The log has no item twice: sealed items of an earlier run were not repeated. Returns the
+    """Asserts that the log has no item twice, so that no sealed item of an earlier run was repeated. Returns the
     number of images."""
     images, others = log_records(place / "x.h5.partial")
     assert len(set(images + others)) == len(images + others)
@@ -188,7 +186,7 @@ def check_log(place):
 
 
 def check_end(place, report, sealed, finished):
-    """The last run reused exactly the sealed items."""
+    """Asserts that the last run reused exactly the sealed items and left no other files."""
     assert report["images_resumed"] + report["images_unchanged"] == \
         (report["images_ok"] if finished else sealed), (sealed, finished, report)
     assert sorted(os.listdir(place)) == ["pictures", "x.h5"]
@@ -197,7 +195,7 @@ def check_end(place, report, sealed, finished):
 def kill_ingest(place, command, moments, tally, whole):
     while tally.more():
         tally.add(kills=kill_once(start(place, *command), moments))
-        # Nothing half-written, ever; and what is in the log now must not be decoded again.
+        # The file is never half-written, and the pictures in the log must not be decoded again.
         sealed, finished = check_log(place), (place / "x.h5").exists()
         if finished:
             assert digest(place / "x.h5") == whole["features"]
@@ -242,7 +240,7 @@ def kill_run(place, command, moments, tally, whole):
 
 
 def kill_shards(place, command, moments, tally, whole):
-    """Ingests each share until it is done; then merges all."""
+    """Ingests each shard until it is done, then merges all shards."""
     parts = [f"s{i}.h5" for i in range(SHARDS)]
     while tally.more():
         for i, part in enumerate(parts):
@@ -288,7 +286,7 @@ def kill_adding(place, commands, moments, tally, whole):
             tally.add(early=done)
             if done:
                 break
-        # A name that is gone is not found again, and what a repair wrote is not replaced.
+        # Once done, the old name no longer exists, and the output of a repair is not replaced.
         if not done or command[0] not in ("repair", "rename", "remove"):
             assert run_clpipe(*command, cwd=place).returncode in (0, 1)
         assert digest(place / output) == whole["after"][command[0]]
@@ -320,7 +318,7 @@ def test_kill_shards(whole, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_kill_adding(whole, tmp_path, capsys):
-    """Commands that write a file in one go: it is the one of before or the new one."""
+    """Some commands write a file in a single step; at any time, it is the old file or the new one."""
     import numpy
     inputs = tmp_path / "inputs"
     inputs.mkdir()
@@ -335,7 +333,7 @@ def test_kill_adding(whole, tmp_path, capsys):
     run_chains(kill_adding, "adding", 0.3, whole, tmp_path, capsys)
 
 
-# --- asked to stop ------------------------------------------------------------------------------
+# --- requests to stop ---------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory, program):
@@ -355,7 +353,7 @@ def stop_by(number):
 
 
 def wait_until(condition):
-    """At most a minute, on a busy machine."""
+    """Waits at most a minute, which a busy machine may need."""
     end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -368,7 +366,7 @@ def bytes_kept(place):
 
 
 def wait_for_more(place, process, kept):
-    """Until the run keeps more than that; on a busy machine it may take seconds to start."""
+    """Waits until the logs have more than `kept` bytes; on a busy machine, a run may take seconds to start."""
     wait_until(lambda: bytes_kept(place) > kept or process.poll() is not None)
 
 
@@ -382,7 +380,7 @@ def wait_for_more(place, process, kept):
 ])
 @pytest.mark.deep
 def test_stop_under_load(many, tmp_path, name, args, stop):
-    # 200 kB for each picture: some of the log is written soon.
+    # Each picture has 200 kB of values, so a part of the log is written soon.
     command = ["ingest", many, "-o", "x.h5", "--feature", "rgb:bins=256,grid=8x8"]
     process = start(tmp_path, *command, *args)
     if stop:
@@ -393,7 +391,7 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
     assert os.listdir(tmp_path) == ["x.h5.partial"]
     images = check_log(tmp_path)
     assert images > 0
-    # What is sealed is taken up again, and nothing else had to be done before the next stop.
+    # The next run resumes exactly the sealed pictures before it is stopped as well.
     process = start(tmp_path, *command, "--json", "report.json")
     wait_until(lambda: len(log_records(tmp_path / "x.h5.partial")[0]) > images or process.poll() is not None)
     process.send_signal(signal.SIGTERM)
@@ -449,12 +447,12 @@ SLOW_READ = """
 
 @pytest.mark.deep
 def test_stop_while_a_picture_takes_long(whole, tmp_path):
-    """It is left for the next run; later ones, finished meanwhile, are not."""
+    """The picture is left for the next run; later pictures, which finished meanwhile, are not."""
     import numpy
     from PIL import Image
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler or any(name in CLPIPE.read_bytes() for name in (b"__asan_init", b"__tsan_init")):
-        pytest.skip("there is no C compiler, or the sanitizers want to be loaded first")
+        pytest.skip("there is no C compiler, or the sanitizers must be loaded first")
     (tmp_path / "slow.c").write_text(SLOW_READ)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", tmp_path / "slow.so",
                     tmp_path / "slow.c"], check=True)
@@ -467,7 +465,7 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
     with open(said, "w") as file:
         process = subprocess.Popen([str(CLPIPE), *COMMANDS["ingest"], "--threads", "2", "--progress", "always"],
                                    cwd=place, env=environment, stdin=subprocess.DEVNULL, stderr=file)
-    # All others are done.
+    # All other pictures are done.
     wait_until(lambda: f" {PICTURES + 5}/" in said.read_text() and (place / "reading").exists())
     process.terminate()
     assert process.wait(60) == 4
@@ -505,14 +503,14 @@ def test_second_interrupt_ends_at_once(many, tmp_path):
     time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    # Either it was as quick as that with sealing, or it was ended.
+    # Either the run had already sealed its work, or the second signal ended it.
     assert process.returncode in (4, 130)
     assert os.listdir(tmp_path) == ["x.h5.partial"]
 
 
 # --- earlier releases ---------------------------------------------------------------------------------
 
-# A log of version 0.1.0: three pictures, a failure, and the beginning of a further record.
+# A log of version 0.1.0: three pictures, a failure, and the beginning of another record.
 EARLIER_LOG = """
 eNpz9gnwDPDxd2dkYGCwBxKRalsmAJkM1UoFiUWJuaklqUXFSlbVSmmpiSWlRalAdrRSelFiZbyJLYiySsrMK7Y10Ukvykyx
 Naww1MnLL8pNzMmsSrXNy89LVYrVUUrMKchIVLJSKs/ILElV0lHKTayIL8isSM0BmmVkZmFibGpiagYRLk5OzAOKGhoY6Cil
@@ -525,7 +523,7 @@ FoLYKkCcoleQl16SkaqQnJ9XkppXopBZrJCXr5Cdl1+ep5CZm5ieqpAGitQSkMFLL76+yoJmMMRnAD88
 
 
 def test_log_of_an_earlier_release(tmp_path):
-    """It is refused, and stays; --fresh makes the file."""
+    """The log is refused and kept; with --fresh, the file is created."""
     photos = tmp_path / "photos"
     photos.mkdir()
     for name, width, height, value in (("a", 3, 2, lambda x, y: 40 * x), ("b", 4, 4, lambda x, y: 250 - y),

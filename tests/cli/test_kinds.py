@@ -1,4 +1,4 @@
-"""Features of scaled pictures, and pyramids, against numpy: every stored bit."""
+"""Features of scaled pictures and pyramids: every stored bit equals the result of numpy."""
 import os
 import shutil
 from pathlib import Path
@@ -13,8 +13,8 @@ from numpy_features import feature, upright
 
 LABELLED = Path(ROOT) / ".." / "shared" / "data" / "photos" / "labelled"
 
-# Stored sizes, height by width: single pixels, rows and columns, sides of a scaled picture and one
-# more, many times its size, some larger than a slot of 1 MiB, and one whose row is.
+# Stored sizes (height, width): single pixels, rows and columns, the sides of a scaled picture, one pixel more, many
+# times that size, some pictures larger than a slot of 1 MiB, and one with very long rows.
 SIZES = [(1, 1), (1, 64), (1, 65), (300, 1), (2, 2), (3, 3), (64, 64), (65, 65), (17, 31), (61, 257),
          (193, 129), (400, 901), (640, 500), (5, 70001)]
 
@@ -25,7 +25,7 @@ def text_of(attributes):
 
 
 def check_file(path, directory):
-    """Every value of every feature; returns how many pictures there are."""
+    """Compares every value of every feature with numpy; returns the number of pictures."""
     with h5py.File(path, "r") as file:
         names = [name.decode() for name in file["images/path"][:]]
         rows = {name: (text_of(data.attrs), data[:]) for name, data in file["features"].items()}
@@ -40,7 +40,7 @@ def check_file(path, directory):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Noise and steps of many sizes, in all orientations; PNG, and JPEG of some."""
+    """Pictures of noise and steps with many sizes and all orientations, as PNG and in part also as JPEG."""
     directory = tmp_path_factory.mktemp("pictures")
     random = numpy.random.default_rng(3)
     for number, (height, width) in enumerate(SIZES):
@@ -64,7 +64,7 @@ SCALED = [option for spec in [
 
 
 @pytest.mark.deep
-def test_scaled_and_not_in_one_run(clpipe, pictures, tmp_path):
+def test_scaled_and_unscaled_features_in_one_run(clpipe, pictures, tmp_path):
     """Small slots, with images in strips that the host scales, give the same values as large ones;
     so do separate processes and JPEG pixels computed on the device."""
     assert clpipe("ingest", pictures, "-o", "f.h5", *SCALED).returncode == 0
@@ -110,7 +110,7 @@ def test_names_and_specs(clpipe, pictures, tmp_path):
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(not LABELLED.is_dir(), reason="no photographs beside the project")
+@pytest.mark.skipif(not LABELLED.is_dir(), reason="the photographs are not available")
 def test_photographs(clpipe, tmp_path):
     chosen = tmp_path / "photos"
     chosen.mkdir()

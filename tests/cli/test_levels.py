@@ -28,7 +28,7 @@ def place(tmp_path_factory, program):
 
 
 def tree(path, name="kmeans"):
-    """Arrays and attributes of each level, from the finest on."""
+    """The arrays and attributes of each level, beginning with the finest."""
     levels = []
     while name:
         levels.append(stored(path, name))
@@ -37,7 +37,8 @@ def tree(path, name="kmeans"):
 
 
 def check_levels(levels, space):
-    """That labels follow the parents, which are the nearest centroids, and each level is whole."""
+    """Asserts that labels follow the parents, that the parents are the nearest centroids, and that each level is
+    consistent."""
     for number, (arrays, attributes) in enumerate(levels, 1):
         check_consistent(arrays, attributes | {"inertia": arrays["distances"].astype(float).sum()}, space)
         assert attributes["level"] == number and ("parent" in attributes) == (number < len(levels))
@@ -49,8 +50,9 @@ def check_levels(levels, space):
         assert numpy.array_equal(coarse["labels"], fine["parents"][fine["labels"]])
 
 
-def test_as_numpy(place, tmp_path):
-    """From given centroids; those above are the means of the centroids below, each of which counts once."""
+def test_levels_match_numpy(place, tmp_path):
+    """The finest level starts from given centroids. The centroids above are the means of the centroids below, each
+    of which counts once."""
     rows = numpy.load(place / "rows.npy").astype(float)
     first = cluster(place / "rows.npy", "--levels", "60,12,4", "--init", place / "first.npy", *EXACT,
                      "-o", "x.h5", cwd=tmp_path)
@@ -75,12 +77,12 @@ def test_as_numpy(place, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_split(tmp_path, metric):
-    """Each of the clusters is clustered by itself, with as many centroids as it has different rows at most,
-    and all rows go to the nearest of all centroids."""
+    """Each cluster is clustered by itself, with at most as many centroids as it has different rows. Then all rows
+    are assigned to the nearest of all centroids."""
     random = numpy.random.default_rng(3)
     rows = random.normal(0, 9, (4, 12))[random.integers(0, 4, 600)] + random.normal(0, 1, (600, 12))
     rows = numpy.concatenate([rows, numpy.tile(random.normal(60, 1, (3, 12)), (40, 1)), 0 * rows[:1] - 70])
-    rows = numpy.concatenate([rows, 2 * rows[600:603]]).astype("f4")  # under cosine equal to others
+    rows = numpy.concatenate([rows, 2 * rows[600:603]]).astype("f4")  # equal to other rows under cosine
     numpy.save(tmp_path / "rows.npy", rows)
     options = ("--metric", metric, "--seed", 4, "--device", "cpu", "--init", "kmeans-parallel")
     cluster("rows.npy", "--split", "5x8", *options, "-o", "x.h5", cwd=tmp_path)
@@ -111,8 +113,8 @@ def test_split(tmp_path, metric):
     assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
 
 
-def test_a_part_that_fails_ends_all(tmp_path):
-    """A device's queues cannot be made for the parts."""
+def test_a_part_that_fails_ends_the_run(tmp_path):
+    """The device's queues for the parts cannot be created."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -144,7 +146,7 @@ def test_a_level_is_a_clustering_of_the_centroids_below(place, tmp_path, metric)
 
 @pytest.mark.deep
 def test_opposite_rows_under_cosine(tmp_path):
-    """A mean of zero is no centroid: the earlier one stays, and has a direction at every level."""
+    """A mean of zero cannot be a centroid, so the earlier centroid is kept and has a direction at every level."""
     rows = numpy.concatenate([numpy.eye(8), -numpy.eye(8)]).astype("f4")
     numpy.save(tmp_path / "rows.npy", rows)
     numpy.save(tmp_path / "first.npy", rows[:3] + 1)
@@ -155,7 +157,7 @@ def test_opposite_rows_under_cosine(tmp_path):
         assert all(arrays["centroids"].any(1).all() for arrays, _ in tree(tmp_path / "x.h5"))
 
 
-def test_weights_are_of_rows(place, tmp_path):
+def test_weights_apply_to_rows(place, tmp_path):
     cluster(place / "rows.npy", "--levels", "20,5", "--weights", place / "weights.npy", *EXACT, "-o", "x.h5",
             cwd=tmp_path)
     (fine, _), (coarse, attributes) = tree(tmp_path / "x.h5")
@@ -194,7 +196,7 @@ def test_same_bits(way, options):
 
 @pytest.mark.variations
 def test_killed(way):
-    """At moments all over the run: whatever is taken up, the result is the same."""
+    """The run is killed at many moments; whatever is resumed, the result is the same."""
     place, arguments, wanted = way
     output, state = place / "killed.h5", place / "killed.h5.kmeans.checkpoint"
     command = [CLPIPE, *map(str, arguments), "-o", "killed.h5", "--checkpoint", "0.0001", "--threads", "1"]
@@ -281,8 +283,8 @@ def test_assign_labels_at_every_level(place, file, tmp_path):
                for (new, _), (old, _) in zip(tree(tmp_path / "own.h5"), before))
 
 
-def test_stands_for_its_levels(file, tmp_path):
-    """Commands that need one clustering take the finest; select goes through the levels."""
+def test_levels_in_other_commands(file, tmp_path):
+    """Commands that need one clustering use the finest level; select uses all levels."""
     result = run_clpipe("select", "f.h5", 9, "--name", "few", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     (fine, _), (_, _), (coarse, _) = tree(file)
@@ -298,7 +300,7 @@ def test_stands_for_its_levels(file, tmp_path):
 
 
 @pytest.mark.deep
-def test_levels_go_together(file, tmp_path):
+def test_levels_are_changed_together(file, tmp_path):
     check_one_error(run_clpipe("cluster", "f.h5", "-k", 2, "--name", "kmeans-2", "--force", cwd=tmp_path), 2,
                     "/clusters/kmeans-2", "is a level of /clusters/kmeans")
     result = run_clpipe("cluster", "f.h5", "-k", 2, "--name", "other-2", "--device", "cpu", cwd=tmp_path)
@@ -322,8 +324,8 @@ def test_levels_go_together(file, tmp_path):
 
 
 @pytest.mark.deep
-def test_run_and_merge_say_so(file, tmp_path):
-    """run makes no levels; merge tells that it leaves them out."""
+def test_run_and_merge_make_no_levels(file, tmp_path):
+    """run refuses the option; merge reports that it leaves levels out."""
     check_one_error(run_clpipe("run", "photos", "--levels", "3,2", "-o", "r.h5", cwd=tmp_path), 2,
                     "--levels is an option of clpipe cluster")
     draw_photos(tmp_path / "others")
@@ -358,7 +360,8 @@ def test_wrong_options(place, words, says):
 
 @pytest.mark.deep
 def test_resampled(place, tmp_path):
-    """The N rows nearest to each centroid are clustered with the next seed, and all rows go to the result."""
+    """The N rows nearest to each centroid are clustered with the next seed, and all rows are assigned to the
+    result."""
     rows = numpy.load(place / "rows.npy")
     options = ("--seed", 3, "--device", "cpu")
     cluster(place / "rows.npy", "--levels", "30,5", "--resample", "4:2", *options, "-o", "x.h5", cwd=tmp_path)

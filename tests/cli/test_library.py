@@ -1,5 +1,5 @@
-"""libclpipe.so from C and from Python's ctypes: the example of the documentation, equal answers to
-the program's, and errors of calls."""
+"""libclpipe.so from C and from Python's ctypes: the example in the documentation, results equal to those of the
+program, and errors of calls."""
 
 import ctypes
 import os
@@ -26,7 +26,7 @@ P, U64, U32, I64, INT, F64 = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32,
                               ctypes.c_double)
 
 if not LIBRARY.exists():
-    pytest.skip("there is no library", allow_module_level=True)
+    pytest.skip("the library is not built", allow_module_level=True)
 if "asan" in str(CLPIPE) or "tsan" in str(CLPIPE):
     pytest.skip("Python does not load a library with sanitizers", allow_module_level=True)
 
@@ -79,7 +79,7 @@ class Picture(Sized):
 def rows_of(array):
     rows = Rows(rows=len(array), columns=array.shape[1], type=TYPES[array.dtype.name], values=array.ctypes.data,
                 row_stride=array.strides[0], column_stride=array.strides[1])
-    rows.array = array  # lives as long
+    rows.array = array  # keeps the array alive
     return rows
 
 
@@ -128,7 +128,7 @@ def test_exports_only_its_own():
     assert {line.split()[2].split("_")[0].lower() for line in names.splitlines()} == {"clpipe"}
 
 
-def test_answers_of_the_program(tmp_path, library, handle):
+def test_same_results_as_the_program(tmp_path, library, handle):
     numpy.save(tmp_path / "rows.npy", VALUES)
     run_clpipe("cluster", tmp_path / "rows.npy", "-k", "9", "--n-init", "1", "--tol", "0", "--seed", "3", "-o",
                tmp_path / "c.h5", check=True)
@@ -164,11 +164,11 @@ def test_callback_gives_rows(library, handle):
     assert got[0] == ARGUMENT and "returned 9" in got[3]
 
 
-def test_prediction_is_the_fit(library, handle):
+def test_prediction_equals_the_fit(library, handle):
     for copies in (1, 120):  # on the host, and on the device
         rows, error = numpy.tile(VALUES, (copies, 1)), Error()
         _, labels, centroids, _ = fit(library, handle, rows_of(rows), k=40)
-        again = numpy.zeros(len(rows), "int32")  # the room may hold anything, labels too
+        again = numpy.zeros(len(rows), "int32")  # the buffer may hold anything, even valid labels
         code = library.clpipe_predict(P(again.ctypes.data), None, handle, ctypes.byref(rows_of(rows)),
                                       P(centroids.ctypes.data), 40, 0, None, ctypes.byref(error))
         assert code == OK and (again == labels).all(), error.text
@@ -181,7 +181,7 @@ class Mallinfo(ctypes.Structure):
 
 def test_memory_of_many_fits(library, handle):
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
-        pytest.skip("the C library does not count")
+        pytest.skip("the C library has no mallinfo2")
     measure = ctypes.CDLL(None).mallinfo2
     measure.restype = Mallinfo
     rows = rows_of(VALUES)
@@ -217,7 +217,7 @@ def neighbors(library, handle, rows, queries=None, n=4, metric=0):
 
 
 @pytest.mark.parametrize("number, metric", enumerate(["euclidean", "cosine", "hellinger"]))
-def test_neighbours_of_the_program(tmp_path, finished, library, handle, number, metric):
+def test_same_neighbours_as_the_program(tmp_path, finished, library, handle, number, metric):
     file = shutil.copy(finished, tmp_path / "photos.h5")
     run_clpipe("similar", file, "--all", "-n", "5", "--feature", "rgb_8x8x8", "--metric", metric, check=True)
     with h5py.File(file) as f:
@@ -227,14 +227,14 @@ def test_neighbours_of_the_program(tmp_path, finished, library, handle, number, 
     assert code == OK, text
     assert (found == wanted["rows"]).all()
     assert (distances.astype("float32") == wanted["distances"]).all()
-    # As queries, rows are among their own neighbours, and the distances have the same bits.
+    # As queries, the rows are among their own neighbours, and the distances have the same bits.
     _, again, squared, _ = neighbors(library, handle, rows_of(values), rows_of(values[::-1]), 6, number)
     for i, (row, square) in enumerate(zip(again[::-1], squared[::-1])):
         others = row != i
         assert i in row and (row[others] == found[i]).all() and (square[others] == distances[i]).all()
 
 
-def test_neighbours_by_small_memory(library):
+def test_neighbours_in_little_memory(library):
     rows = rows_of(RANDOM.integers(0, 9, (2000, 30)).astype("uint8"))
     queries = rows_of(numpy.asfortranarray(RANDOM.integers(0, 9, (700, 30)).astype("float64")))
     answers = []
@@ -268,7 +268,7 @@ def test_neighbours_that_are_refused(library, handle, rows, queries, n, metric, 
 
 
 def picture_of(source):
-    """For a path, for bytes, and for an array."""
+    """A Picture for a path, for bytes or for an array."""
     if isinstance(source, bytes):
         return Picture(bytes=source, length=len(source))
     if not isinstance(source, numpy.ndarray):
@@ -302,7 +302,7 @@ SPECS = ["a=rgb:bins=8x8x8", "b=gray:bins=100,normalize=none", "c=hsv:bins=16x4x
 
 @pytest.fixture(scope="module")
 def ingested(tmp_path_factory, mixed, library):
-    """{path: row of all SPECS as float32, or the reason why there is none}, of an ingest."""
+    """{path: row of all SPECS as float32, or the reason of the failure} from an ingest."""
     file = tmp_path_factory.mktemp("ingested") / "f.h5"
     run_clpipe("ingest", mixed, "-o", file, *[word for spec in SPECS for word in ("--feature", spec)])
     with h5py.File(file) as f:
@@ -328,7 +328,7 @@ def check_pictures(found, wanted, names):
 
 
 @pytest.mark.parametrize("way", [str, Path.read_bytes])
-def test_features_of_the_program(mixed, library, handle, ingested, way):
+def test_same_features_as_the_program(mixed, library, handle, ingested, way):
     names = sorted(name for name in ingested if (mixed / name).stat().st_size > 0 or way is str)
     assert len(names) > 15
     wanted = {**ingested, **{name: "not-an-image" for name, what in ingested.items()
@@ -349,7 +349,7 @@ def test_features_of_pixels(mixed, library, handle, ingested):
 
 
 def test_features_of_a_preset(tmp_path, photos, library, handle):
-    run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "fast", check=True)  # of few images
+    run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "fast", check=True)  # the features for few images
     run_clpipe("export", tmp_path / "f.h5", "--what", "features", "--format", "npy", "-o", tmp_path / "f.npy", check=True)
     with h5py.File(tmp_path / "f.h5") as f:
         paths = [os.fsdecode(path) for path in f["images/path"][...]]
@@ -398,7 +398,7 @@ def test_features_that_are_refused(library, handle, picture, specs, preset, word
 
 
 def test_progress_of_several_devices(library):
-    """Run in a process of its own, in which PoCL gives two devices."""
+    """Runs in a separate process, in which PoCL provides two devices."""
     program = f"""if True:
         import sys, threading, ctypes
         sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -415,7 +415,7 @@ def test_progress_of_several_devices(library):
                          env={**os.environ, "POCL_DEVICES": "pthread pthread"})
     assert run.returncode == 0, run.stderr
     if run.stdout.strip() != "1":
-        pytest.skip("there is no PoCL that gives several devices")
+        pytest.skip("PoCL does not provide several devices")
 
 
 def with_value(value):
@@ -437,12 +437,12 @@ def with_value(value):
     (Rows(rows=4, columns=3, values=16, row_stride=1 << 62), {"k": 1}, ARGUMENT),
     (Rows(rows=1 << 50, columns=3, values=16), {"k": 1}, ARGUMENT),
 ])
-def test_calls_that_are_wrong(library, handle, rows, options, wanted):
+def test_wrong_calls(library, handle, rows, options, wanted):
     code, _, _, text = fit(library, handle, rows, **options)
     assert code == wanted and text, text
 
 
-def test_rows_that_are_wrong(library, handle):
+def test_invalid_rows(library, handle):
     for value in (numpy.nan, numpy.inf):
         code, _, _, text = fit(library, handle, rows_of(with_value(value)), k=3)
         assert code == DATA and "row 3" in text
@@ -454,7 +454,7 @@ def test_rows_that_are_wrong(library, handle):
     assert code == DATA
 
 
-def test_handles_that_are_closed(library, handle):
+def test_closed_handles(library, handle):
     closed, error = P(handle.value), Error()
     assert library.clpipe_close(ctypes.byref(handle)) == OK and not handle.value
     assert library.clpipe_close(ctypes.byref(handle)) == OK
@@ -484,7 +484,7 @@ def test_threads_share_a_handle(library, handle):
     assert len(got) == 4 and all((labels == want).all() for _, labels, *_ in got)
 
 
-def test_threads_with_handles_of_their_own(library, handle):
+def test_threads_with_their_own_handles(library, handle):
     want, got = fit(library, handle, rows_of(VALUES), k=6)[1], []
 
     def work():

@@ -16,7 +16,7 @@ SYSTEM = Path("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1")
 
 
 def loaders(env, executable=None):
-    """The loader that each device names."""
+    """The loader that is listed for each device."""
     found = run_clpipe("devices", "--json", "-", env={"OCL_ICD_VENDORS": None, **env}, executable=executable)
     assert found.returncode == 0, found.stderr
     return [device["loader"] for device in json.loads(found.stdout)]
@@ -29,7 +29,8 @@ def libraries(tmp_path):
 
 
 def test_own_loader(libraries, tmp_path, program):
-    """The system's first, else the bundled one, also of the library; without any, one line says so."""
+    """The program and the library use the system's loader or else the bundled one; without any, there is one error
+    line."""
     (libraries / "libOpenCL.so.1").touch()  # is found first, and cannot be opened
     hidden = {"LD_LIBRARY_PATH": libraries, "OCL_ICD_VENDORS": None}
     none = run_clpipe("devices", env=hidden)
@@ -54,7 +55,7 @@ def test_own_loader(libraries, tmp_path, program):
 
 
 def test_driver_that_no_file_lists(libraries, tmp_path, program):
-    """NVIDIA's library by name, as in containers without nvidia.icd; the system's drivers stay."""
+    """NVIDIA's library is opened by name, as in containers without nvidia.icd; the system's drivers remain."""
     if not POCL.exists():
         pytest.skip("PoCL is elsewhere")
     (libraries / "libnvidia-opencl.so.1").symlink_to(SYSTEM.parent / POCL.read_text().strip())
