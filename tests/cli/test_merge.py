@@ -1,4 +1,4 @@
-"""Merged files are what one ingest of everything would have given, or they are not there."""
+"""A merged file equals one ingest of all sources, or it is not written."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def ok(result, *codes):
 
 @pytest.fixture(scope="module")
 def made(program, tmp_path_factory):
-    """a.h5 and b.h5 of two directories, all.h5 of both, c.h5 with other options, shards of a list."""
+    """a.h5 and b.h5 from two directories, all.h5 from both, c.h5 with other options, and shards of a list."""
     place = tmp_path_factory.mktemp("parts")
     draw_photos(place / "a")
     spoil(place / "a")
@@ -55,7 +55,7 @@ def shards(place):
 
 
 def members(file):
-    """Name and dataset of all that one ingest would have written, too."""
+    """All datasets, by name, that a single ingest would have written, too."""
     found = {}
     file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset)
                     and name.split("/")[0] in ("images", "features", "failures", "thumbnails") else None)
@@ -83,7 +83,7 @@ def test_is_one_ingest_of_everything(clpipe, place, way):
 @pytest.mark.deep
 @WAYS
 def test_every_command_takes_it(clpipe, place, way):
-    """What they say of the merged file is what they say of one ingest; what they store, too."""
+    """Commands print and store the same for the merged file as for a file of one ingest."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", *way, cwd=place))
     numpy.save(place / "x.npy", numpy.random.default_rng(SEED).random((21, 5), "f4"))
     for command in (["import", "F", "x=x.npy"], ["cluster", "F", "--feature", "rgb_8x8x8", "-k", "3"],
@@ -180,7 +180,7 @@ def test_codebooks_must_agree(clpipe, place):
 
 
 def test_a_lost_or_changed_part(clpipe, place):
-    """It is named before anything is read; other programs see what cannot be taken for values."""
+    """A missing or changed part is named before anything is read; other programs see impossible values."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     os.rename(place / "b.h5", place / "elsewhere.h5")
     for command in ["info"], ["verify"], ["cluster", "-k", "2"], ["export", "--what", "features"]:
@@ -204,7 +204,8 @@ def test_a_lost_or_changed_part(clpipe, place):
 
 
 def test_links_and_other_directories(clpipe, place):
-    """Names are relative to the file, whatever the working directory; links of the user's stay names."""
+    """Paths of parts are relative to the merged file, whatever the working directory; symbolic links are not
+    resolved."""
     (place / "deep").mkdir()
     os.rename(place / "a.h5", place / "deep" / "a.h5")
     (place / "linked").symlink_to(place / "deep")
@@ -241,7 +242,7 @@ def test_mapping_and_manifest_must_agree(clpipe, place):
 
 
 def test_a_part_that_is_the_merged_file(clpipe, place):
-    """Its rows would be its own."""
+    """Such a file would contain itself."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     with h5py.File(place / "m.h5", "r+") as file:
         for name in [name for name, dataset in members(file).items() if dataset.is_virtual]:
@@ -274,7 +275,7 @@ def test_thumbnails_that_end_early(clpipe, place, way):
 
 @pytest.mark.deep
 def test_several_files_as_one(clpipe, place):
-    """Without a merged file: the same clusters, tables and neighbours, and nothing else is left."""
+    """Several files without merging give the same clusters, tables and neighbours, and leave no other files."""
     feature = ["--feature", "rgb_8x8x8"]
     for out, files in ("one.h5", ["all.h5"]), ("two.h5", ["a.h5", "b.h5"]):
         ok(clpipe("cluster", *files, *feature, "-k", "3", "-o", out, cwd=place))
@@ -288,7 +289,7 @@ def test_several_files_as_one(clpipe, place):
                     for files in (["all.h5"], ["a.h5", "b.h5"]))
         assert one.stdout == two.stdout != ""
     left = list((place / "shards").glob("[!c]*")) + list((place / "shards").glob("clpipe-cache-*/*"))
-    assert len(left) == SHARDS, left  # PoCL's directory is empty
+    assert len(left) == SHARDS, left  # the directory of PoCL is empty
     check_one_error(clpipe("cluster", "a.h5", "b.h5", "-k", "3", cwd=place), 2, "give -o")
     check_one_error(clpipe("similar", "a.h5", "b.h5", "--all", cwd=place), 2, "clpipe merge")
     check_one_error(clpipe("export", "a.h5", "note.txt", "--what", "images", cwd=place), 2, "note.txt")
@@ -298,7 +299,7 @@ def test_several_files_as_one(clpipe, place):
 
 @pytest.mark.deep
 def test_updates(clpipe, place):
-    """What shows other files has no rows of its own to update; a copy has."""
+    """A merged file that refers to other files has no rows of its own to update, but a copy has."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     check_one_error(clpipe("ingest", "a", "-o", "m.h5", "--relocate", "a", cwd=place), 2, "2 other files", "--copy")
     check_one_error(clpipe("repair", "m.h5", cwd=place), 2, "merge again")
@@ -314,7 +315,7 @@ def test_updates(clpipe, place):
 @pytest.mark.deep
 @WAYS
 def test_killed_at_any_time(clpipe, place, way):
-    """No partial file has the final name, and the next run leaves no leftovers."""
+    """The final name never has a partial file, and the next run removes all leftovers."""
     moments = random.Random(SEED)
     files = shards(place)
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Hostile files end as they must: an image of the right size, or a failure with a reason."""
+"""Each hostile file becomes an image of the right size or a failure with a reason."""
 
 import csv
 import functools
@@ -19,7 +19,7 @@ REASONS = {"unreadable", "vanished", "changed", "empty", "unknown-format", "unsu
            "truncated", "too-large", "too-many-scans", "timeout", "out-of-memory",
            "decoder-crashed", "not-an-image"}
 NO_IMAGE = {"unknown-format", "not-an-image", "empty", "unsupported"}
-# Sanitizers need memory of their own.
+# Sanitizers need additional memory.
 MEMORY = (512 << 20) if CLPIPE.parent.name == "release" else 1 << 30
 
 pytestmark = pytest.mark.skipif(not (NASTY / "manifest.tsv").exists(),
@@ -39,13 +39,13 @@ def read_tsv(path):
 
 
 def shown(path):
-    """A path as /images/path has it: bytes that are not UTF-8 appear as \\xHH."""
+    """A path as shown in /images/path: bytes that are not UTF-8 become \\xHH."""
     text = path.decode("utf-8", "surrogateescape")
     return re.sub("[\udc80-\udcff]", lambda m: f"\\x{ord(m.group()) - 0xdc00:02x}", text).lower()
 
 
 def outcomes(output):
-    """{path: (width, height) or reason}; every path occurs once."""
+    """Returns {path: (width, height) or reason}; each path occurs once."""
     with h5py.File(output) as file:
         text = h5py.check_string_dtype
         assert text(file["images/path"].dtype) and text(file["failures/path"].dtype)
@@ -63,7 +63,7 @@ def outcomes(output):
 
 
 def complaint(row, outcome):
-    """What is wrong with the outcome of a row of expectations, or None."""
+    """Describes what is wrong with the outcome of a row of expectations, or returns None."""
     form, expect = row["format_by_content"], row["expect"]
     if outcome is None:
         return "lost"
@@ -75,7 +75,7 @@ def complaint(row, outcome):
         return None if outcome == "unsupported" else "should be unsupported"
     if expect == "decode" and outcome != (int(row["width"]), int(row["height"])):
         return f"should be {row['width']} x {row['height']}"
-    # Two or three letters alone are no sign of a BMP or PNM.
+    # Two or three letters are not enough to recognise a BMP or PNM.
     if outcome in ("not-an-image", "unknown-format") and form not in ("bmp", "pnm"):
         return "not recognised"
     return None
@@ -87,7 +87,7 @@ def complaints(rows, found):
 
 
 def check_run(result, found):
-    """The exit code and the counts of the summary agree with the file."""
+    """Checks that the exit code and the counts of the summary agree with the file."""
     assert result.returncode == 1, result.stderr[-2000:]
     ingest = json.loads(result.stdout)
     failed = [o for o in found.values() if isinstance(o, str) and o != "not-an-image"]
@@ -104,7 +104,7 @@ def test_manifest(clpipe, tmp_path):
     found = outcomes(tmp_path / "nasty.h5")
     ingest = check_run(result, found)
     assert complaints(rows, found) == []
-    # Beside the files of the manifest there are three that describe them.
+    # The directory also has three files that describe the manifest.
     assert set(found) - {row["key"] for row in rows} == {"readme.md", "make_synthetic.py",
                                                          "manifest.tsv"}
     assert ingest["peak_rss_bytes"] < MEMORY
@@ -122,7 +122,7 @@ def make_tree(directory, *options):
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory, program):
-    """The plain files of the generated tree, those that unpack to gigabytes among them: (its root,
+    """The regular files of the generated tree, including those that unpack to gigabytes: (its root,
     expectations, outcomes)."""
     directory = tmp_path_factory.mktemp("generated")
     rows = make_tree(directory / "tree", "--no-special")
@@ -143,7 +143,7 @@ def test_generated(generated):
 
 @pytest.mark.slow
 def test_reasons(generated):
-    """The reason is the one that helps, not just any."""
+    """Each failure has the most helpful reason."""
     _, _, found = generated
     expected = {
         "jpeg/12-bit.jpg": "unsupported",
@@ -165,7 +165,7 @@ def test_reasons(generated):
 
 @pytest.mark.slow
 def test_isolated(tmp_path, generated):
-    """Decoders in processes of their own come to the same, to the bit."""
+    """Decoding in isolated processes gives the same result to the bit."""
     files = generated[0]
     plain = files.parent.parent / "made.h5"
     result = run_clpipe("ingest", files, "-o", tmp_path / "isolated.h5", "--isolate", "-q")
@@ -184,7 +184,8 @@ def test_manifest_isolated(tmp_path, program):
 
 @pytest.mark.slow
 def test_manifest_by_coefficients(tmp_path, program, generated):
-    """Where JPEG's pixels are made changes nothing, failures and their messages included."""
+    """Where the pixels of JPEG files are computed does not change the result, including failures and their
+    messages."""
     for output, options in (("host.h5", ["host"]), ("device.h5", ["device", "--threads", 3])):
         assert run_clpipe("ingest", NASTY, generated[0], "-o", tmp_path / output, "-q",
                           "--jpeg-pixels", *options).returncode == 1
@@ -194,7 +195,7 @@ def test_manifest_by_coefficients(tmp_path, program, generated):
 
 @pytest.mark.slow
 def test_pixel_limit(clpipe, tmp_path, generated):
-    """The limit applies to the size in the header; a picture of exactly that size passes."""
+    """The limit applies to the dimensions in the header; a picture of exactly that size is accepted."""
     files, _, _ = generated
     names = ["png/ct2-d8.png", "png/ct6-d16-adam7.png", "png/1x1-ct2-d8.png", "jpeg/eoi-missing.jpg"]
     (tmp_path / "list").write_text("".join(f"{files / name}\n" for name in names))
@@ -208,7 +209,7 @@ def test_pixel_limit(clpipe, tmp_path, generated):
 
 @pytest.mark.slow
 def test_special_entries(program, tmp_path):
-    """Links, FIFOs, sockets, odd names and deep trees neither block the run nor end it."""
+    """Links, FIFOs, sockets, odd names and deep trees neither block the run nor make it fail."""
     rows = make_tree(tmp_path / "tree", "--no-bombs")
     try:
         result = run_clpipe("ingest", tmp_path / "tree" / "files", "-o", tmp_path / "all.h5",

@@ -1,5 +1,5 @@
-"""Ranges that are no multiple of the work-group: what PoCL and Oclgrind make of them, and the blur of
-a picture over such ranges against numpy."""
+"""Ranges that are not a multiple of the work-group size: how PoCL and Oclgrind handle them, and the blur of a
+picture over such ranges compared with numpy."""
 import json
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ def probe(*arguments, simulator=False, cwd):
     wrapper = ["oclgrind"] if simulator else []
     done = subprocess.run([*wrapper, str(CLPIPE), "ndrange", "--json", "-", *map(str, arguments)],
                           cwd=cwd, capture_output=True, text=True, timeout=120)
-    # Findings of the simulator are on its standard error.
+    # The simulator prints its findings to standard error.
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -44,10 +44,10 @@ def check_ids(case, width, height):
 
 
 def check_cases(answer, width, height):
-    """What holds on every device."""
+    """Checks what all devices have in common."""
     assert answer["global"] == [width, height]
     later = answer["cases"][2]["opencl_c"]
-    assert later in ("2.0", "3.0")  # devices of OpenCL 3 need not take 2.0
+    assert later in ("2.0", "3.0")  # devices with OpenCL 3 need not support 2.0
     assert [(case["opencl_c"], case["local"] is None) for case in answer["cases"]] == [
         ("1.2", True), ("1.2", False), (later, True), (later, False)]
     for case in answer["cases"]:
@@ -78,7 +78,7 @@ def test_where_groups_are_whole(program, tmp_path):
         assert len(sizes) == 1
         x, y = sizes.pop()
         assert 638 % x == 0 and 478 % y == 0
-    # A range of whole work-groups is taken by everybody.
+    # All devices accept a range of complete work-groups.
     for case in probe("640x480", cwd=tmp_path)["cases"][1::2]:
         check_ids(case, 640, 480)
         assert {tuple(corner["local_size"]) for corner in case["corners"]} == {(16, 16)}
@@ -91,7 +91,7 @@ def test_in_a_simulator_that_takes_every_group(program, tmp_path):
     answer = probe(simulator=True, cwd=tmp_path)  # its default is 638x478
     assert answer["non_uniform_groups"]
     check_cases(answer, 638, 478)
-    check_refused(answer["cases"][1])  # OpenCL C 1.2 has none
+    check_refused(answer["cases"][1])  # OpenCL C 1.2 does not allow it
     corners = answer["cases"][3]["corners"]
     assert [c["local_size"] for c in corners] == [[16, 16], [14, 16], [16, 14], [14, 14]]
     assert [c["enqueued_local_size"] for c in corners] == [[16, 16]] * 4

@@ -1,4 +1,4 @@
-"""The kind net: rows are what numpy makes of the file's pictures, and they move as all others do."""
+"""The kind net: rows equal those that numpy computes from the files, and updates move them like other rows."""
 import os
 
 import h5py
@@ -13,7 +13,7 @@ SIZES = [(1, 1), (32, 32), (50, 1), (1, 50), (97, 61), (23, 200), (8, 8), (300, 
 
 
 def axis(size, scaled):
-    """Weights of the pixels of an axis in those of the scaled one (pipeline/decode/scale.h)."""
+    """The weight of each pixel of an axis in each scaled pixel (pipeline/decode/scale.h)."""
     weights = numpy.zeros((scaled, size), object)
     for x in range(scaled):
         for i in range(size):
@@ -44,7 +44,7 @@ def scaled(pixels, height, width, crop):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Pictures, and a model in the directory of models."""
+    """Pictures, and a model in the model directory."""
     monkeypatch.chdir(tmp_path)
     os.mkdir("models")
     os.mkdir("p")
@@ -83,7 +83,7 @@ def test_rows(place, options, crop, unit):
 @pytest.mark.deep
 def test_one_identity(place):
     feature = ["--feature", "net:model=models/small.net"]
-    assert run_clpipe("ingest", "p", "-o", "one.h5", *feature, "--max-time", 0).returncode == 4  # and resumed below
+    assert run_clpipe("ingest", "p", "-o", "one.h5", *feature, "--max-time", 0).returncode == 4  # and is resumed below
     for name, options in (("one", ["--threads", 1]), ("seven", ["--threads", 7]), ("small", ["--memory", "16M"])):
         assert run_clpipe("ingest", "p", "-o", f"{name}.h5", *feature, *options).returncode == 0
     for index in range(2):
@@ -96,7 +96,7 @@ def test_updates_take_the_same_model(place):
     assert run_clpipe("ingest", "p", "-o", "x.h5", "--feature", "net:model=small").returncode == 0
     assert run_clpipe("cluster", "x.h5", "-k", 2).returncode == 0
     Image.new("RGB", (40, 30), (200, 10, 90)).save("p/new.png")
-    os.rename("models/small.net", "models/renamed.net")  # found by its digest
+    os.rename("models/small.net", "models/renamed.net")  # it is found by its digest
     assert run_clpipe("ingest", "p", "-o", "x.h5").returncode == 0
     assert run_clpipe("ingest", "p", "-o", "again.h5", "--feature", "net:model=renamed").returncode == 0
     with h5py.File("x.h5") as file, h5py.File("again.h5") as again:

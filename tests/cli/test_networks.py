@@ -1,4 +1,4 @@
-"""Networks of integers: the same values in numpy and in C, and files that are refused."""
+"""Networks of integers: numpy and C give the same values, and invalid files are refused."""
 import json
 import os
 import random
@@ -15,7 +15,7 @@ RUN = CLPIPE.parent / "network_run"
 # --- random networks ------------------------------------------------------------------------------
 
 class Maker:
-    """Draws a network, layer after layer, each of which any device must be able to compute."""
+    """Generates a random network layer by layer, such that any device can compute it."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -89,7 +89,8 @@ class Maker:
         reach = numpy.maximum(numpy.maximum(most, -least), 1)
         middle = -(most + least) // 2
         bias = middle + (self.draw.normal(0, 0.3, n) * reach / numpy.sqrt(each)).astype("i8")
-        # The real factor spreads the sums over about the bytes; some channels are constant or saturate.
+        # The real factor spreads the sums over about the range of a byte; some channels are constant or
+        # saturate.
         factor = 255 / (reach / numpy.sqrt(each)) * 2.0 ** self.draw.integers(-3, 2, n)
         factor = numpy.where(self.draw.random(n) < 0.03, 2.0 ** self.draw.integers(-30, 7, n), factor)
         fraction, exponent = numpy.frexp(numpy.minimum(factor, 127.0))
@@ -98,7 +99,7 @@ class Maker:
         multiplier >>= numpy.maximum(shifts - 54, 0)
         shifts = numpy.minimum(shifts, 54)
         limit = 2 ** numpy.where(shifts < 33, shifts - 2, 31).astype("i8") - 1
-        if self.random.random() < 0.1:  # as far as it goes
+        if self.random.random() < 0.1:  # the largest possible bias
             bias = limit - numpy.maximum(most, 0)
         bias = numpy.clip(bias, -limit - least, limit - most)
         wrong = (limit - most < -limit - least) | (most > limit) | (-least > limit)
@@ -185,7 +186,7 @@ ENGINES = ("reference", "plain", "avx2", "avx-vnni", "avx512-vnni", "amx")
 
 
 def check_network(folder, network, pictures, engines=ENGINES):
-    """The reference and each engine that this processor has give what numpy gives."""
+    """The reference and all engines that this processor supports give the values of numpy."""
     data = network_numpy.write(network)
     network = network_numpy.read(data)
     expected = b"".join(made.tobytes() for picture in pictures
@@ -217,7 +218,7 @@ def compare(network, pictures, got, expected, engine):
 
 @pytest.mark.deep
 def test_random_networks_on_devices(tmp_path):
-    """Kernels, on processors too: CLPIPE_TEST_NETWORKS of them, 12 unless given."""
+    """Tests kernels, also on processors, with CLPIPE_TEST_NETWORKS networks (default: 12)."""
     devices = json.loads(run_clpipe("devices", "--json", "-").stdout)
     engines = [f"device:{number}" for number, device in enumerate(devices) if device["usable"]]
     assert engines
@@ -342,7 +343,7 @@ def test_what_no_network_may_say(tmp_path, where, number, name, value, reason):
         data = network_numpy.write(network)
     finally:
         network_numpy.KINDS = kinds
-    if reason is None:  # whatever is said, or read; without a crash
+    if reason is None:  # any result or message is allowed, but no crash
         assert run(tmp_path, data, numpy.zeros(0)).returncode in (0, 1)
     else:
         assert refused(tmp_path, data) == NO_USE + reason
@@ -388,7 +389,7 @@ def test_damaged_networks(tmp_path):
 
 @pytest.mark.deep
 def test_a_thousand_flipped_bits(tmp_path):
-    """With the digest that belongs to them: each is refused in one line, or computed in bounds."""
+    """Bits are flipped and the digest is corrected: each file is refused with one line, or computed within bounds."""
     network = small()
     data = network_numpy.write(network)
     draw = random.Random(SEED)

@@ -1,4 +1,5 @@
-"""What the format defines and nothing writes yet, made by hand: docs/file-format.md, "Planned objects"."""
+"""Objects that the format defines, but that no command writes yet; made by hand. See docs/file-format.md,
+"Planned objects"."""
 
 import sys
 
@@ -37,7 +38,7 @@ def scaled(file, name, values, *axes):
 
 @pytest.fixture
 def file(tmp_path, identity):
-    """A file with all of it, and its checksums."""
+    """A file with all of these objects, and with checksums."""
     draw_photos(tmp_path / "photos")
     for words in (["ingest", "photos", "-o", "f.h5", *INGEST],
                   ["cluster", "f.h5", "--feature", "rgb_8x8x8", "-k", 3, "--device", "cpu", "-q"],
@@ -76,7 +77,7 @@ def file(tmp_path, identity):
                           f"piece_{len(leaves)}", "checksum_byte")
             data.attrs.create("root", identity.root(f"/{name}", f[name], identity.attributes_that_count(
                 f"/{name}")).encode(), dtype=text)
-        # The clusterings were made of the feature as it is now.
+        # The clusterings belong to the changed feature.
         for name in "kmeans", "coarse":
             f[f"clusters/{name}"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
         for name in "identity", "shown":
@@ -123,7 +124,7 @@ def test_an_update_that_moves_rows_leaves_out_what_it_cannot_move(clpipe, file, 
     assert "notice: /images/flags is removed" in result.stderr, result.stderr
     with h5py.File(file) as f:
         assert "flags" not in f["images"]
-        # One row more comes first.
+        # There is a new first row.
         assert f["selections/train/rows"][:].tolist() == [4, 2]
         assert f["selections/train/reason"].asstr()[:].tolist() == ["near", "far away"]
         assert f["selections/train/omitted"][:].tolist() == [3] and f["selections/train/kept"][:].tolist() == [4]

@@ -1,11 +1,11 @@
-/* test_options.c: command lines and what they come to. */
+/* test_options.c: parsing of command lines. */
 #include "runner.h"
 
 #include "cli/options.h"
 
 #include <string.h>
 
-/* Parses "clpipe" and words that end with NULL; the command is the first of them. */
+/* Parses "clpipe" followed by the words, which end with NULL; the first word is the command. */
 static enum status parse(struct options **options, struct error *err, const char *const *words)
 {
     char *argv[16] = {"clpipe"};
@@ -16,7 +16,7 @@ static enum status parse(struct options **options, struct error *err, const char
     return options_parse(options, command_find(words[0], &nearest), argc, argv, err);
 }
 
-/* Of an option of that type. */
+/* The value of an option, as the given type. */
 #define VALUE(type, options, name) (*(type const *)option_at(options, name))
 #define PARSE(options, err, ...)   parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -51,14 +51,14 @@ static void test_values(void **state)
     char word[32];
     assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
                            "r.h5", "--json", "-", "--max-time", "01:30", "--tol", "1e-4"),
-                     STATUS_USAGE); /* HH:MM:SS, or with a unit */
+                     STATUS_USAGE); /* the unit is missing: HH:MM:SS is accepted, too */
     options_close(&options);
     assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
                            "r.h5", "--json", "-", "--max-time", "2m", "--tol", "1e-4"),
                      STATUS_OK);
     assert_int_equal(VALUE(struct number_range, options, "k").first, 2);
     assert_int_equal(VALUE(struct number_range, options, "k").last,
-                     8); /* the last that the steps come to */
+                     8); /* the last value of the range with this step */
     assert_int_equal(VALUE(struct number_range, options, "k").step, 3);
     assert_int_equal(VALUE(int, options, "metric"), 1);
     assert_string_equal(option_choice(word, sizeof word, options, "metric"), "cosine");
@@ -69,7 +69,8 @@ static void test_values(void **state)
     assert_true(json_owns_stdout(options));
     assert_true(options_given(options, "k"));
     options_close(&options);
-    /* The value of --checkpoint may be left out; lists keep their order; the last one counts. */
+    /* The value of --checkpoint is optional; lists keep their order; otherwise the last value is
+     * used. */
     assert_int_equal(PARSE(&options, &err, "run", "--checkpoint", "a", "--feature", "hsv",
                            "--feature=gray", "--seed", "1", "--seed", "2", "--", "-b"),
                      STATUS_OK);
@@ -83,7 +84,7 @@ static void test_values(void **state)
     options_close(&options);
 }
 
-/* Where all commands have an option that this one has with another default. */
+/* A command's own option replaces the option of all commands with another default. */
 static void test_own_default(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-"""Processes that are paused or work on, where locks are missing or hold nobody off: another takes over, and what it
-has finished is not replaced by them."""
+"""Processes are paused or continue to work while another process takes over, with locks that are missing or
+have no effect: what the other one has finished is not replaced."""
 
 import json
 import os
@@ -110,7 +110,7 @@ int close(int fd)
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory):
-    """The library's variables of the environment: locks are "none" or "free"."""
+    """Returns environment variables that preload the library; locks are "none" or "free"."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("there is no C compiler")
@@ -136,12 +136,12 @@ def is_stopped(process):
 def wait_until(condition, process):
     while not condition():
         assert process.poll() is None, process.stderr.read()
-        sum(range(10000))  # a test that uses no processor is taken for one that hangs
+        sum(range(10000))  # a test that uses no processor time is considered hung
         time.sleep(0.005)
 
 
 def go_on(process, *words):
-    """It ends with one line that has one of the words. What it has printed."""
+    """Continues the process, which must fail with one line that has one of the words; returns its output."""
     process.send_signal(signal.SIGCONT)
     output, errors = process.communicate(timeout=60)
     lines = errors.splitlines()
@@ -152,7 +152,7 @@ def go_on(process, *words):
 
 PAUSED = ["has taken over"]
 CHANGED = ["has appeared since the run began", "another process has replaced, changed or removed it"]
-# Of result.h5, which has clusters/kmeans of rgb_8x8x8, and of damaged.h5.
+# Commands for result.h5, which has clusters/kmeans of rgb_8x8x8, and for damaged.h5.
 CLAIMING = {
     "ingest": ["ingest", "more", "-o", "result.h5", "-q"],
     "fresh": ["ingest", "more", "--fresh", "-o", "result.h5", "-q", *FEATURE],
@@ -177,7 +177,7 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory, program):
-    """A result with clusters, a damaged copy, a directory with one picture more, rows, and two parts."""
+    """A result with clusters, a damaged copy of it, a directory with one more picture, rows, and two parts."""
     place = tmp_path_factory.mktemp("base")
     draw_photos(place / "photos")
     for args in (["ingest", "photos", *FEATURE, "-o", "result.h5"], ["cluster", "result.h5", "-k", "3"],
@@ -198,7 +198,7 @@ def base(tmp_path_factory, program):
 @pytest.mark.slow
 @pytest.mark.parametrize("locks", ["none", "free"])
 def test_taken_over_before_the_rename(shim, base, tmp_path, locks):
-    """Every command that claims the file: what the one that took over has stored stays."""
+    """All commands that claim the file: what another process has stored in the meantime is kept."""
     paused = {}
     for name, args in CLAIMING.items():
         place = tmp_path / name
@@ -217,10 +217,10 @@ def test_taken_over_before_the_rename(shim, base, tmp_path, locks):
         assert process.returncode == 0, errors
         whole = file.read_bytes()
         args = CLAIMING[name]
-        assert go_on(paused[name], *PAUSED) == "" or name == "repair"  # which has told what is damaged
+        assert go_on(paused[name], *PAUSED) == "" or name == "repair"  # it has already reported the damage
         assert file.read_bytes() == whole, name
         left = {path.name for path in file.parent.iterdir()} - {path.name for path in base.iterdir()}
-        if name in ("ingest", "fresh", "run"):  # the log stays
+        if name in ("ingest", "fresh", "run"):  # the log remains
             assert left == {"result.h5.partial"}
             assert run_clpipe(*args, cwd=file.parent).returncode == 0
             left = {path.name for path in file.parent.iterdir()} - {path.name for path in base.iterdir()}
@@ -231,7 +231,7 @@ def test_taken_over_before_the_rename(shim, base, tmp_path, locks):
 @pytest.mark.parametrize("links", [None, pytest.param("some", marks=pytest.mark.deep),
                                    pytest.param("none", marks=pytest.mark.deep)])
 def test_changed_before_the_rename(shim, base, tmp_path, links):
-    """Commands that claim nothing, on file systems of three kinds: what appeared meanwhile stays."""
+    """Commands that do not claim the file, on three kinds of file systems: a file that appeared meanwhile is kept."""
     env = shim(SHIM_STOP="1", **({"SHIM_LINKS": links} if links else {}))
     for name, args in OTHERS.items():
         for before in ("nothing", "a file"):
@@ -263,7 +263,7 @@ def test_file_systems_that_cannot_rename_exclusively(shim, base, tmp_path, links
 
 
 def test_metadata_may_change(shim, base, tmp_path):
-    """A second name, other permissions or another owner do not change the content."""
+    """An additional name, other permissions or another owner do not change the content."""
     shutil.copytree(base, tmp_path / "x")
     result = tmp_path / "x" / "result.h5"
     process = start(shim(SHIM_STOP="1"), tmp_path / "x", *CLAIMING["import"])
@@ -279,7 +279,7 @@ def test_metadata_may_change(shim, base, tmp_path):
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory, program):
-    """A directory with pictures whose log has a dozen blocks, and the command."""
+    """The command for a directory with pictures, whose log has a dozen blocks, and the identity of the result."""
     place = tmp_path_factory.mktemp("work")
     draw_photos(place / "photos" / "0", 30)
     for copy in range(1, 10):
@@ -298,7 +298,7 @@ def begin_work(shim, args, place, locks):
 @pytest.mark.variations
 @pytest.mark.parametrize("locks", ["none", "free"])
 def test_two_at_once(shim, work, tmp_path, locks):
-    """Each has a log of its own: the first ends at its next sync, and nothing that it has synced is done again."""
+    """Each process has its own log: the first one ends at its next sync, and its synced work is not repeated."""
     args, whole = work
     first = begin_work(shim, args, tmp_path, locks)
     second = start(shim(locks), tmp_path, *args, "x.h5", "--json", "report.json")
@@ -312,8 +312,8 @@ def test_two_at_once(shim, work, tmp_path, locks):
 
 @pytest.mark.parametrize("done", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_taken_over_in_the_middle(shim, work, tmp_path, done):
-    """A paused ingest, whose log another one continues: the first ends, whether the other is done or still at
-    work, and the result is that of an ingest that nobody disturbed."""
+    """Another process continues the log of a paused ingest. The paused one ends, whether the other is
+    finished or still working, and the result is that of an undisturbed ingest."""
     args, whole = work
     first = begin_work(shim, args, tmp_path, "none")
     first.send_signal(signal.SIGSTOP)
@@ -336,7 +336,7 @@ def test_taken_over_in_the_middle(shim, work, tmp_path, done):
 
 @pytest.mark.deep
 def test_resumed_three_times(work, tmp_path):
-    """Each killed run leaves a log; the last run takes over the records of all of them."""
+    """Each killed run leaves a log; the last run uses the records of all logs."""
     args, whole = work
     counts = []
     for _ in range(4):

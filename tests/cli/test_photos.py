@@ -1,4 +1,4 @@
-"""Real photographs: every stored value equals what Pillow and numpy say, bit for bit."""
+"""Real photographs: each stored value equals that of Pillow and numpy, bit for bit."""
 import csv
 import hashlib
 import os
@@ -37,7 +37,7 @@ def paths(h5):
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    """All photographs, plain counts."""
+    """A result with plain counts of all photographs."""
     out = tmp_path_factory.mktemp("photos") / "counts.h5"
     clpipe("ingest", PHOTOS, "-o", out, "--feature", "rgb:bins=256", "--normalize", "none")
     with h5py.File(out, "r") as h5:
@@ -79,7 +79,7 @@ def planes(path):
 
 
 def bin_numbers(pixels, kind, bins):
-    """The bin of every pixel, and the number of bins; rgb per channel gives three planes."""
+    """Returns the bin of each pixel and the number of bins; rgb per channel has three planes."""
     r, g, b = pixels[..., 0], pixels[..., 1], pixels[..., 2]
     if kind == "rgb" and len(bins) == 1:
         n = bins[0]
@@ -128,7 +128,7 @@ FEATURES = [
 
 @pytest.mark.slow
 def test_every_feature_equals_numpy(tmp_path):
-    """Several features from one upload, on everyday, large and oriented photographs."""
+    """Several features from one upload, of ordinary, large and rotated photographs."""
     chosen = [p for p in MANIFEST if p.startswith("oriented/")]
     labelled = [p for p in MANIFEST if p.startswith("labelled/")]
     chosen += labelled[::40]

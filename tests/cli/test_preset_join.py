@@ -1,4 +1,5 @@
-"""The features of a preset as one: by its rule, clustered as it says, assigned, searched and continued."""
+"""The joined features of a preset: their rows follow its rule and can be clustered, assigned, searched and
+updated."""
 
 import json
 import shutil
@@ -18,7 +19,7 @@ WEIGHTS = {"color": 1, "layout": 0.5, "root": 0.25}
 
 
 def make(place, source, output, pca=5, **more):
-    """A file whose preset joins three features; presets that the program has need not be so small."""
+    """Makes a file whose preset joins three features, which is smaller than the program's own presets."""
     result = run_clpipe("ingest", source, "-o", output, *FEATURES, cwd=place)
     assert result.returncode == 0, result.stderr
     with h5py.File(place / output, "a") as f:

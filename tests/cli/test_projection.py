@@ -1,4 +1,4 @@
-"""Rows on principal components: as numpy has them, stored, applied to other files and after updates."""
+"""Projection on principal components: as numpy computes it, stored, applied to other files, and kept by updates."""
 
 import shutil
 
@@ -118,7 +118,7 @@ def test_assign_update_rename_and_remove(file, tmp_path):
     assert (labelled["mean"] == arrays["mean"]).all()
     check_labels(labelled, project(points(tmp_path / "new.h5"), arrays["mean"], arrays["components"]))
     assert run_clpipe("verify", tmp_path / "new.h5").returncode == 0
-    # New images of an update are labelled alike.
+    # New images of an update get their labels in the same way.
     for name in names[:5]:
         shutil.copy(tmp_path / "new" / name, tmp_path / "photos" / f"z{name.replace('/', '-')}")
     assert run_clpipe("ingest", "photos", "-o", path, "--relocate", "photos", cwd=tmp_path).returncode == 0
@@ -136,7 +136,7 @@ def test_assign_update_rename_and_remove(file, tmp_path):
 
 
 def test_rows_of_other_programs(tmp_path):
-    """Constant columns, equal rows, fewer rows than components; rows that are all alike."""
+    """Constant columns, equal rows, fewer rows than components; and a matrix whose rows are all equal."""
     random = numpy.random.default_rng(3)
     rows = random.normal(size=(12, 300)).astype("f4")
     rows[:, 7] = 3
@@ -173,7 +173,7 @@ SPECTRA = {
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("n", [20, 120])
 def test_eigenvalues_are_numpys(tmp_path, spectrum, n):
-    """Lengths of whitened components are the eigenvalues' roots."""
+    """The lengths of whitened components are the inverse square roots of the eigenvalues."""
     rows = SPECTRA[spectrum]().astype("f4")
     numpy.save(tmp_path / "x.npy", rows)
     cluster("x.npy", "-k", 2, "-o", "x.h5", "--pca", n, "--whiten", 1, "--max-iter", 1, cwd=tmp_path)

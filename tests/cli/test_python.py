@@ -1,5 +1,4 @@
-"""tools/python: the package clpipe reads files of the program, and its additions equal those of
-import."""
+"""tools/python: the package reads clpipe files, and the features that it adds equal those of clpipe import."""
 
 import inspect
 import os
@@ -35,7 +34,7 @@ def pandas():
 
 
 def table(file, what, *more):
-    """The program's own table, as text."""
+    """Returns the program's own table as text."""
     import csv
     import io
     result = run_clpipe("export", file, "--what", what, *more)
@@ -61,7 +60,7 @@ def test_arrays(file, mixed):
 
 
 def test_paths_of_lists_and_files(photos, tmp_path, monkeypatch):
-    """Relative sources are looked for in `root`; bytes that are not UTF-8 are kept."""
+    """Relative sources are looked up in `root`; bytes that are not UTF-8 are kept."""
     shutil.copytree(photos, tmp_path / "photos")
     odd = os.fsencode(tmp_path) + b"/photos/r\xe9d.png"
     shutil.copy(photos / "red" / "00.png", odd)
@@ -123,7 +122,7 @@ def test_names(file):
 
 
 def test_rows(file):
-    """Row numbers in any order, one of them, masks, slices that go back; a number that no row has."""
+    """Row numbers in any order, single numbers, masks, reversed slices, and numbers out of range."""
     with package.open(file) as f:
         whole = f.feature("counts")
         for rows in ([7, 2, 2, 5], numpy.array([12, 0]), -1, 3, numpy.int64(4), slice(None, None, -2), slice(1, 99),
@@ -147,7 +146,7 @@ def test_after_close(file):
 
 
 def test_preset(photos, tmp_path):
-    """It is named among the features that it joins."""
+    """The joined feature has the name "preset"."""
     made = run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "color", feature=None)
     assert made.returncode == 0, made.stderr
     with package.open(tmp_path / "f.h5") as f:
@@ -158,7 +157,7 @@ def test_preset(photos, tmp_path):
 
 
 def test_merged_file_without_a_part(photos, tmp_path):
-    """HDF5 would give fill values for its rows."""
+    """HDF5 would silently return fill values for its rows."""
     for name, source in (("a.h5", "red"), ("b.h5", "green")):
         assert run_clpipe("ingest", photos / source, "-o", tmp_path / name, "--feature", "gray:bins=4").returncode == 0
     assert run_clpipe("merge", "a.h5", "b.h5", "-o", "all.h5", cwd=tmp_path).returncode == 0
@@ -170,7 +169,7 @@ def test_merged_file_without_a_part(photos, tmp_path):
 
 
 def test_docs():
-    """docs/python.md has every public name but those of commands, and methods as they are defined."""
+    """docs/python.md documents each public name, except for commands, and the signature of each method."""
     text = (ROOT / "docs" / "python.md").read_text()
     elsewhere = ("FeatureDataset", "ThumbnailDataset", "KMeans", "MiniBatchKMeans", "NearestNeighbors", "features")
     names = {name: None if name in elsewhere else getattr(package, name, None)
@@ -316,7 +315,7 @@ def test_neighbours(pandas, file):
 
 @pytest.mark.deep
 def test_names_that_are_not_utf8(pandas, photos, tmp_path):
-    """In every table, whatever pandas makes of text."""
+    """Such names are correct in all tables, whatever pandas does with text."""
     os.makedirs(tmp_path / "p")
     odd = os.fsencode(tmp_path / "p") + b"/r\xe9d.png"
     shutil.copy(photos / "red" / "00.png", odd)
@@ -347,7 +346,7 @@ def test_runs(pandas, file):
 
 
 def test_other_data(pandas, tmp_path):
-    """Clusters of a matrix: of rows without paths, and with."""
+    """Clusters of a matrix whose rows have paths, and of one without paths."""
     rows = numpy.random.default_rng(3).normal(size=(9, 4)).astype("f4")
     numpy.save(tmp_path / "m.npy", rows)
     (tmp_path / "paths").write_text("".join(f"a/{i}.jpg\n" for i in range(9)))
@@ -384,7 +383,7 @@ def test_parquet(pandas, file, tmp_path):
 
 @pytest.mark.slow
 def test_types():
-    """mypy in its strict mode has nothing to say."""
+    """mypy reports nothing in strict mode."""
     if subprocess.run([sys.executable, "-m", "mypy", "--version"], capture_output=True).returncode != 0:
         pytest.skip("mypy is not installed")
     result = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "clpipe"],
@@ -394,7 +393,7 @@ def test_types():
 
 @pytest.mark.slow
 def test_installed(file, tmp_path):
-    """pip installs it without a network, with its marker for type checkers."""
+    """pip installs the package without network access and with the marker for type checkers."""
     for module in ("setuptools", "wheel"):
         pytest.importorskip(module)
     shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info"))

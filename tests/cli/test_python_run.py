@@ -1,4 +1,4 @@
-"""tools/python: the functions that run the program have its options, errors, signals and progress."""
+"""tools/python: functions that run the program support its options, errors, signals and progress."""
 
 import concurrent.futures
 import doctest
@@ -47,14 +47,14 @@ def word(option):
 
 
 def fake(tmp_path, monkeypatch, text):
-    """Another program in the place of clpipe."""
+    """Replaces the clpipe program by a script."""
     (tmp_path / "fake").write_text(text)
     (tmp_path / "fake").chmod(0o755)
     monkeypatch.setenv("CLPIPE", str(tmp_path / "fake"))
 
 
 def test_commands_are_generated(tmp_path):
-    """_commands.py and options.json are what tools/generate_docs.py makes of the option tables."""
+    """_commands.py and options.json are up to date with the option tables, as tools/generate_docs.py writes them."""
     subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE, tmp_path / "_commands.py"], check=True)
     for name in ("_commands.py", "options.json"):
         assert (tmp_path / name).read_text() == (PACKAGE / "clpipe" / name).read_text()
@@ -70,7 +70,7 @@ def test_every_command_is_a_function():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_defaults(command):
-    """What is not given the program chooses; the docstring says what, in the words of --help."""
+    """The program chooses defaults; the docstring states them in the words of --help."""
     parameters = inspect.signature(function(command)).parameters
     text = " ".join(function(command).__doc__.split())
     wanted = {option["name"]: option for option in COMMANDS[command]
@@ -89,7 +89,7 @@ def test_defaults(command):
 @pytest.mark.variations
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options(command, tmp_path, monkeypatch):
-    """Every option reaches the program under its name, with its value."""
+    """Each option is passed to the program with its name and value."""
     fake(tmp_path, monkeypatch, f"#!{sys.executable}\nimport json, sys\nprint(json.dumps({{'argv': sys.argv[1:]}}))\n")
     own = [option["name"] for option in COMMANDS[command]]
     common = [option for option in COMMON if option["name"] not in (*own, "json", "progress")]
@@ -114,7 +114,7 @@ def test_options(command, tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", [pytest.param(name, marks=[pytest.mark.deep] * (len(options) > 12))
                                      for name, options in COMMANDS.items()])
 def test_errors_of_options(command, tmp_path, monkeypatch):
-    """What the program refuses is raised with its line and its exit status, whichever option it is."""
+    """An option that the program refuses raises an exception with its message and exit status."""
     monkeypatch.chdir(tmp_path)
     common = COMMON if command == "info" else []
     for name in [option["name"] for option in COMMANDS[command] + common if option["name"] not in ("json", "progress")]:
@@ -127,7 +127,8 @@ def test_errors_of_options(command, tmp_path, monkeypatch):
 
 
 def test_run(photos, tmp_path, monkeypatch):
-    """Photographs to a file, its report, frames and pages; failures of some files raise with the report."""
+    """From photographs to a file, its report, data frames and pages; failed files raise an exception that has
+    the report."""
     monkeypatch.chdir(tmp_path)
     report = package.run(photos, output="f.h5", feature=["gray:bins=4", "rgb:bins=2x2x2"], k=2, cluster_feature="gray_4")
     assert report["ingest"]["images_ok"] == 13 and report["cluster"]["k"] == 2 and report.output == "f.h5"
@@ -151,7 +152,7 @@ def test_run(photos, tmp_path, monkeypatch):
 
 
 def test_levels_and_a_selection(photos, tmp_path):
-    """Numbers are operands as well, and of levels the finest is meant where none is named."""
+    """Numbers are accepted as operands; of several levels, the finest is the default."""
     file = tmp_path / "f.h5"
     package.ingest(photos, output=file, feature="gray:bins=16")
     with package.open(file) as f:
@@ -190,7 +191,7 @@ def test_names_that_are_not_utf8(photos, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals(number, tmp_path, monkeypatch):
-    """The command gets each once and ends by itself; then it is Python's turn."""
+    """The command receives each signal once and exits by itself; then Python handles the signal."""
     fake(tmp_path, monkeypatch, "#!/bin/sh\ntrap 'echo stopped >> left; exit 4' INT TERM\ntouch begun\n"
          "while :; do sleep 0.05; done\n")
     code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import clpipe; clpipe.verify('x')"
@@ -207,7 +208,7 @@ def test_signals(number, tmp_path, monkeypatch):
 @pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_ingest_goes_on(number, tmp_path, monkeypatch):
-    """The program itself leaves its sealed work, and the same call takes it up."""
+    """The program leaves its finished work, and the same call continues it."""
     from PIL import Image
     (tmp_path / "many").mkdir()
     noise = numpy.random.default_rng(5).integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)
@@ -233,7 +234,7 @@ def fails(name):
 
 
 def test_threads_and_processes(finished):
-    """Ten at once, in threads and in a forked pool; errors come over pipes."""
+    """Ten runs at the same time, in threads and in a forked pool; exceptions are pickled."""
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         assert [report["images"] for report in pool.map(package.info, [finished] * 10)] == [13] * 10
     with multiprocessing.get_context("fork").Pool(2) as processes:
@@ -244,7 +245,7 @@ def test_threads_and_processes(finished):
 
 
 def test_progress_and_log(tmp_path, monkeypatch, caplog):
-    """A bar where tqdm is installed; lines go to the logger, and an error only into the exception."""
+    """A bar is shown if tqdm is installed; messages go to the logger, and an error only to the exception."""
     (tmp_path / "tqdm").mkdir()
     (tmp_path / "tqdm" / "__init__.py").touch()
     (tmp_path / "tqdm" / "auto.py").write_text(
@@ -275,7 +276,7 @@ def test_doctests(finished, tmp_path, monkeypatch):
 
 @pytest.mark.deep
 def test_datasets(photos, tmp_path):
-    """Rows and pictures as tensors, in the processes of a loader, too."""
+    """Rows and pictures as tensors, also in worker processes of a data loader."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("PIL")
     package.run(photos, output=tmp_path / "f.h5", feature="gray:bins=4", k=2, thumbnails=32)
@@ -283,13 +284,13 @@ def test_datasets(photos, tmp_path):
     values, label = rows[-1]
     assert len(rows) == 13 and values.shape == (4,) and values.dtype == torch.float32 and label in (0, 1)
     loader = torch.utils.data.DataLoader
-    batches = list(loader(rows, batch_size=4, num_workers=2))  # forked while the file is open here
+    batches = list(loader(rows, batch_size=4, num_workers=2))  # forked while the file is open in this process
     with package.open(tmp_path / "f.h5") as f:
         assert numpy.array_equal(torch.cat([batch[0] for batch in batches]).numpy(), f.feature())
         assert torch.cat([batch[1] for batch in batches]).tolist() == list(f.label_rows("kmeans"))
     pictures = package.ThumbnailDataset(tmp_path / "f.h5", transform=lambda image: image.resize((4, 2)).size)
     assert len(list(loader(pictures, batch_size=5, num_workers=2))) == 3 and pictures[-13] == (4, 2)
     assert package.ThumbnailDataset(tmp_path / "f.h5")[0].shape[0] == 3
-    assert torch.equal(pickle.loads(pickle.dumps(rows))[3][0], rows[3][0])  # as a spawned process has it
+    assert torch.equal(pickle.loads(pickle.dumps(rows))[3][0], rows[3][0])  # as in a spawned process
     with pytest.raises(IndexError):
         rows[13]

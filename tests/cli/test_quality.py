@@ -1,4 +1,4 @@
-"""The kind quality: every number against numpy, flags, and what shows them."""
+"""The kind quality: all numbers compared with numpy, flags, and the commands that show them."""
 import csv
 import json
 
@@ -26,7 +26,8 @@ def entropy(count, without, everything):
 
 
 def sharpness(luma, apart):
-    """Edges of the rows and columns of groups of nine rows: how many, of how many, and steps by spans."""
+    """Edges in rows and columns of groups of nine rows: their number, the number of spans, and steps divided
+    by spans."""
     spans, steps = [], []
     for y in range(4, len(luma) - 4, 24):
         across = [luma[y, i * apart:luma.shape[1] - (4 - i) * apart] for i in range(5)] if luma.shape[1] > 4 * apart else []
@@ -45,7 +46,7 @@ def sharpness(luma, apart):
 
 
 def border(p):
-    """Lines from the top that are as the first pixel."""
+    """The number of lines from the top that equal the first pixel."""
     differs = (abs(luma_of(p) - luma_of(p[0, 0])) > 8) | (abs(p - p[0, 0]).max(-1) > 40)
     n = 0
     while n < len(p) and not differs[n].any():
@@ -77,7 +78,7 @@ def noise(shape, seed=0):
 
 
 def scene(size=(480, 360)):
-    """Discs and boxes of many colours, with some texture."""
+    """Discs and boxes of many colours with some texture."""
     image, numbers = Image.new("RGB", size, (120, 150, 90)), numpy.random.default_rng(1)
     for i in range(80):
         x, y, r = numbers.integers(0, size[0]), numbers.integers(0, size[1]), numbers.integers(8, 50)
@@ -94,7 +95,7 @@ def flags_of(path):
 
 @pytest.fixture(scope="module")
 def flagged(tmp_path_factory):
-    """One picture for each flag, and some that only look like it."""
+    """One picture for each flag, and some that only resemble such pictures."""
     where = tmp_path_factory.mktemp("flagged")
     (where / "p").mkdir()
     plain = scene()
@@ -138,7 +139,7 @@ def test_every_number_equals_numpy(tmp_path):
         for path, row in zip(paths, rows):
             wanted = quality(upright(tmp_path / "p" / path))
             for name, got, want in zip(NAMES, row, wanted):
-                slack = 2 if name in ("entropy", "detail") else 0  # a logarithm of 16 bits
+                slack = 2 if name in ("entropy", "detail") else 0  # a logarithm with 16 bits
                 assert abs(int(got) - want) <= slack, (path, name, got, want)
         assert rows[-1][-4:].all() and paths[-1] == "9.png"
 
@@ -156,11 +157,11 @@ def test_each_flag_of_its_picture_alone(flagged):
 
 
 def test_thresholds(tmp_path):
-    """On both sides of each threshold that pictures can be made for, to the last unit."""
+    """Pictures one unit below and above each threshold, where such pictures can be drawn."""
     def shaded(low, high, size=(200, 200)):
-        """Half of the pixels have each tone: percentiles 5 and 95."""
+        """Half of the pixels have each tone, so that these are percentiles 5 and 95."""
         return Image.fromarray(numpy.repeat([[low] * (size[0] // 2) + [high] * (size[0] // 2)], size[1], axis=0).astype("u1"))
-    pictures = {  # name: picture, flag, whether it has it
+    pictures = {  # name: picture, flag, whether it has the flag
         "dark-83": (shaded(0, 83), "dark", True), "dark-84": (shaded(0, 84), "dark", False),
         "light-239": (shaded(239, 255), "light", True), "light-238": (shaded(238, 255), "light", False),
         "contrast-39": (shaded(100, 139), "low-contrast", True), "contrast-40": (shaded(100, 140), "low-contrast", False),

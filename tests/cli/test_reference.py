@@ -1,5 +1,5 @@
-"""The answer is that of a plain Lloyd in float64: labels, iterations and centroids from given ones;
-and k-means++ ends as low as scikit-learn's. CLPIPE_LONG=1 takes larger data and more seeds."""
+"""Labels, iterations and centroids from given first centroids equal those of a plain Lloyd in float64, and
+k-means++ reaches an inertia as low as scikit-learn's. CLPIPE_LONG=1 uses more data and more seeds."""
 
 import json
 
@@ -13,13 +13,13 @@ from conftest import LONG, run_clpipe
 
 
 def nearest(rows, centroids):
-    """The least squared distance by its definition; of equal ones the first."""
+    """The nearest centroid by the definition; the first one of equals."""
     return numpy.stack([((rows - c) ** 2).sum(1) for c in centroids], 1).argmin(1)
 
 
 def lloyd(rows, centroids, kept=numpy.float64):
-    """In float64, until no label changes; returns labels, centroids and the number of iterations.
-    `kept`: the type that centroids are rounded to from one iteration to the next."""
+    """Runs Lloyd in float64 until no label changes; returns labels, centroids and the number of iterations.
+    `kept` is the type to which centroids are rounded between iterations."""
     rows, centroids = rows.astype(float), centroids.astype(float)
     before, iterations = None, 0
     while True:
@@ -51,7 +51,7 @@ def check(name, directory, large, kept):
     print(f"{name}: {rows.shape}, {len(first)} centroids, {iterations} iterations")
     assert iterations == wanted[2]
     assert numpy.array_equal(labels, wanted[0])
-    # float32 has 1.2e-7 of a value, but no less than 7e-46.
+    # The relative precision of float32 is 1.2e-7, but its absolute precision is limited to 7e-46.
     far = abs(centroids.astype(float) - wanted[1]).max()
     assert far <= 1e-6 * abs(space).max() + 7e-46
 
@@ -65,17 +65,17 @@ def test_as_a_plain_lloyd(name, tmp_path, program):
 @pytest.mark.skipif(not LONG, reason="only in tools/check --long")
 @pytest.mark.parametrize("name", matrices.NAMES)
 def test_large_as_a_lloyd_of_float32_centroids(name, tmp_path, program):
-    """Among so many rows and iterations a few come so close to two centroids that their rounding to
-    float32, which is part of clpipe's definition, decides."""
+    """With so many rows and iterations, a few rows are so close to two centroids that rounding the centroids
+    to float32, which is part of clpipe's definition, makes a difference."""
     check(name, tmp_path, True, numpy.float32)
 
 
 def test_near_ties_are_what_they_are_made_to_be(tmp_path, program):
-    """The plain Lloyd's answer is the one that the integers were built for."""
+    """The answer of the plain Lloyd is the one for which the integers were constructed."""
     random = numpy.random.default_rng(1)
     rows, first, labels, centres = matrices.near_ties(random, 960)
     assert abs(rows).max() < 2**24
-    # In 64-bit integers: which is nearer is decided by the last bits of 37 and more.
+    # In 64-bit integers: the last bits of more than 37 decide which centroid is nearer.
     squares = numpy.stack([((rows - c) ** 2).sum(1) for c in first], 1)
     order = numpy.sort(squares, 1)
     near = order[:, 1] - order[:, 0]
@@ -90,8 +90,8 @@ def test_near_ties_are_what_they_are_made_to_be(tmp_path, program):
 
 @pytest.mark.slow
 def test_inertia_is_no_worse_than_scikit_learn(tmp_path, program):
-    """Both take the best of ten runs, each by random numbers of its own, so single quotients of the
-    two scatter about 1 by up to 2 %; their mean over seeds and data must be 1 but for chance."""
+    """Both use the best of ten runs with their own random numbers, so that single ratios of the two vary by
+    up to 2 %; but the mean over seeds and data must be about 1."""
     cluster = pytest.importorskip("sklearn.cluster")
     from threadpoolctl import threadpool_limits
     seeds, step, most = (20, 1, 1.003) if LONG else (3, 4, 1.01)
