@@ -1,6 +1,6 @@
-"""What clpipe duplicates lists for removal: after everything listed is removed, each group still has a
-readable copy. One file by several paths, files that changed, archives, chains of near copies, mounts;
---check; and the other commands that name the file of an image."""
+"""Lists of duplicates for removal: after everything listed is removed, each group still has a readable copy.
+Tested with several paths of one file, changed files, archives, chains of near copies and mounts; also
+--check, and other commands that open the file of an image."""
 import csv
 import json
 import os
@@ -24,7 +24,7 @@ def ingest(file, *sources, cwd=None):
 
 
 def listed(file, to, *options, cwd=None):
-    """The listed paths, and the messages."""
+    """Returns the listed paths and the messages."""
     result = run_clpipe("duplicates", file, "--to-list", to, "--force", *options, cwd=cwd)
     assert result.returncode == 0, result.stderr
     paths = to.read_bytes().split(b"\0")
@@ -37,13 +37,13 @@ def remove(to):
 
 
 def contents(*directories):
-    """The bytes of all files that can be read by some path."""
+    """The contents of all files that any path leads to."""
     return {path.read_bytes() for directory in directories
             for path in Path(directory).rglob("*") if path.is_file()}
 
 
 def removes_copies_only(file, to, *directories, options=(), cwd=None, expect=None):
-    """Same bytes: nothing that was readable is lost, nothing dangles."""
+    """Checks that removing the listed files loses no contents and leaves no dangling links."""
     before = contents(*directories)
     paths, said = listed(file, to, *options, cwd=cwd)
     if expect is not None:
@@ -74,14 +74,14 @@ def test_a_symbolic_link_that_sorts_first(place):
     ingest(place / "f.h5", place / "p")
     said = removes_copies_only(place / "f.h5", place / "l", place / "p", expect=[])
     assert "left out: 2 images: the same file" in said and "removing it frees nothing" in said
-    # With a copy one file can go, and all links of the other stay.
+    # With a copy, one file can be removed; all links to the other are kept.
     shutil.copy(place / "p" / "z" / "0.png", place / "p" / "z" / "copy.png")
     ingest(place / "f.h5", place / "p")
     removes_copies_only(place / "f.h5", place / "l", place / "p", expect=[place / "p/z/copy.png"])
 
 
 def test_links_to_what_goes_go_too(place):
-    """Kept is a file that sorts first; of the other one both names are listed."""
+    """The file that sorts first is kept; all names of the other one are listed."""
     (place / "p" / "m").mkdir()
     shutil.copy(place / "p" / "z" / "0.png", place / "p" / "a.png")
     os.symlink("../z/0.png", place / "p" / "m" / "link.png")
@@ -138,8 +138,8 @@ def test_hard_links(place):
 
 
 def test_what_changed_is_left_out(place):
-    """Removed, overwritten, replaced by equal bytes with another time, by a directory, a FIFO, a link; by
-    other bytes with the same size and time."""
+    """Files that were removed, overwritten, or replaced: by the same bytes with another time, by a directory,
+    a FIFO or a link, or by other bytes with the same size and time."""
     p = place / "p"
     originals = {}
     for i in range(8):
@@ -172,8 +172,8 @@ def test_what_changed_is_left_out(place):
 
 
 def test_relative_sources_in_another_directory(tmp_path):
-    """They are found where they were given. Once they are not there, other files of these names may be in the
-    working directory: with all times alike, other bytes tell."""
+    """Relative sources are found where they were first given. If they no longer exist, the working directory
+    may have other files with these names and times: the bytes are compared."""
     for name in ("one", "two"):
         (tmp_path / name / "p").mkdir(parents=True)
     for i in range(3):
@@ -198,7 +198,7 @@ def test_relative_sources_in_another_directory(tmp_path):
 
 @pytest.mark.deep
 def test_members_of_archives(place):
-    """In a list of their own; a file stays whatever an archive has."""
+    """Members of archives are listed separately; a file is kept whatever archives contain."""
     p = place / "p"
     shutil.copy(p / "z" / "0.png", p / "z" / "copy.png")
     with zipfile.ZipFile(p / "a.zip", "w") as archive:
@@ -226,14 +226,14 @@ def test_members_of_archives(place):
     listed(place / "f.h5", place / "l", "--to-list-members", place / "m")
     assert (place / "m").read_bytes() == os.fsencode(p / "b.tar.gz/1.png") + b"\0"
     assert run_clpipe("duplicates", "--check", place / "m", place / "f.h5").returncode == 0
-    # Archives alone: one member stays.
+    # With archives only, one member is kept.
     ingest(place / "g.h5", p / "a.zip", p / "b.tar.gz")
     assert listed(place / "g.h5", place / "l", "--to-list-members", place / "m")[0] == []
     assert len((place / "m").read_bytes().split(b"\0")) == 2
 
 
 def chain(directory):
-    """x.png, and two smaller copies of it that are none of each other: one has less contrast, one more."""
+    """Makes x.png and two smaller copies of it that are not copies of each other: one has more contrast, one less."""
     directory.mkdir()
     whole = scene(3, 600, 400).point(lambda value: 60 + value // 4)
     whole.save(directory / "x.png")
@@ -256,7 +256,7 @@ def test_each_is_a_copy_of_what_is_kept(tmp_path, keep):
     kept = {"best": "x.png", "first": "b.png", "newest": "c.png"}[keep]
     keeps = {"x.png": "0", "b.png": "0", "c.png": "0"}
     if keep != "best":
-        keeps |= {"b.png": "", "c.png": ""}  # of these one is no copy of the other
+        keeps |= {"b.png": "", "c.png": ""}  # of these, one is not a copy of the other
     assert {row["path"]: row["keep"] for row in rows} == {**keeps, kept: "1"}
     said = run_clpipe("duplicates", file, "--keep", keep).stdout
     assert ("1 image: not proven to be a copy" in said) == (keep != "best")
@@ -279,7 +279,7 @@ def test_codes_alone_prove_nothing(tmp_path):
 
 @pytest.mark.deep
 def test_more_than_the_picture_that_is_compared(tmp_path):
-    """Animations and pages: the rest of them is in no other file."""
+    """Animations and multi-page files have contents that no other file has."""
     from PIL import features
     frames = [scene(i).quantize(64).convert("RGB") for i in (1, 2, 3)]
     kinds = ["tif", "gif", "png"] + (["webp"] if features.check("webp_anim") else [])
@@ -323,7 +323,7 @@ def test_check(place):
     assert "1.png: not an image of the file that has copies" in said
     assert (place / "safe").read_bytes() == os.fsencode(p / "a.png") + b"\0"
     assert check([])[0] == 0
-    # What would be kept is a link to what is listed, or another name of it, or a link to that.
+    # The file that would be kept is a link to the listed one, another name of it, or a link to that link.
     (p / "c.png").unlink(), (p / "b.png").unlink(), (p / "a.png").unlink()
     os.symlink("0.png", p / "a.png"), os.link(p / "0.png", p / "b.png"), os.symlink("a.png", p / "c.png")
     ingest(file, place / "p")
@@ -371,8 +371,8 @@ def test_a_directory_that_is_mounted_twice(place, unmounts):
 
 @pytest.mark.deep
 def test_file_systems_without_inode_numbers(place, unmounts):
-    """By FUSE: two copies in one mount are two; one in it and one beside it may be one, and so may two in
-    two mounts, or in one that is mounted twice."""
+    """With FUSE, two copies in one mount are different files; but a file in a mount and one outside may be
+    the same file, and so may files in two mounts or in one that is mounted twice."""
     for name in ("one", "two", "bound"):
         (place / name).mkdir()
     for name in ("one", "two"):
@@ -400,7 +400,7 @@ def test_a_tree_has_the_files_that_were_read(tmp_path):
         scene(i + 9, 40 + i, 30).save(tmp_path / "two" / "p" / f"{i}.png")
     file = tmp_path / "f.h5"
     assert run_clpipe("run", "p", "-o", file, "--no-report", "-k", "2", cwd=tmp_path / "one").returncode == 0
-    # From any directory: not the files of the same names that lie there.
+    # From any directory, it does not use files with the same names there.
     there = run_clpipe("export", file, "--what", "tree", "--to", "tree", cwd=tmp_path / "two")
     assert there.returncode == 0, there.stderr
     found = {path.resolve().parent for path in (tmp_path / "two" / "tree").rglob("*.png")}
@@ -413,7 +413,7 @@ def test_a_tree_has_the_files_that_were_read(tmp_path):
 
 
 def test_similar_to_the_file_that_was_read(tmp_path):
-    """A name that now leads to another picture means that picture."""
+    """If a name now leads to another picture, that picture is meant."""
     for name in ("one", "two"):
         (tmp_path / name / "p").mkdir(parents=True)
     for i in range(5):

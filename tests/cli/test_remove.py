@@ -1,4 +1,4 @@
-"""clpipe remove and clpipe rename: clusterings and imported features go, the rest stays as it is."""
+"""clpipe remove and clpipe rename: only the given clusterings and imported features change."""
 
 import json
 import os
@@ -25,8 +25,8 @@ def add_feature(clpipe, file, tmp_path, columns=8):
 
 
 def everything(file):
-    """All values and attributes below the root, but for HDF5's own of dimension scales, and for the
-    checksums, which clpipe verify checks."""
+    """All values and attributes, except HDF5's attributes of dimension scales, and checksums, which clpipe
+    verify checks."""
     found = {}
 
     def visit(name, item):
@@ -56,7 +56,7 @@ def all_datasets(group):
 
 
 def test_what_stays_is_copied_where_the_kernel_copies_nothing(clpipe, file, tmp_path):
-    """As on some network file systems; a matrix of several megabytes."""
+    """As on some network file systems, with a matrix of several megabytes."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -73,7 +73,7 @@ def test_what_stays_is_copied_where_the_kernel_copies_nothing(clpipe, file, tmp_
 
 @pytest.mark.deep
 def test_add_and_remove_leaves_the_same_file(clpipe, file, tmp_path):
-    """Feature, clusterings (one chosen from a range, which has more groups) and their scales."""
+    """A feature, clusterings (one of them chosen from a range, which has more groups) and their scales."""
     assert clpipe("remove", file, "kmeans").returncode == 0
     with h5py.File(file) as f:
         assert "clusters" not in f and "rank" not in f
@@ -117,7 +117,7 @@ def test_dependents(clpipe, file, tmp_path):
 
 
 def test_space_is_freed(clpipe, file, tmp_path):
-    """4 MiB of rows that are no longer last in the file: its blocks go, also in further copies."""
+    """4 MiB of rows that are not at the end of the file: their blocks are freed, also in later copies."""
     add_feature(clpipe, file, tmp_path, columns=80000)
     assert clpipe("cluster", file, "--feature", "rgb_8x8x8", "-k", 3, "--name", "later").returncode == 0
     large = file.stat().st_blocks
@@ -178,7 +178,7 @@ def test_rename(clpipe, file):
 
 
 def test_neighbours(clpipe, file):
-    """A group with scales of its own, as clpipe similar --all stores it."""
+    """Neighbours, as clpipe similar --all stores them, are a group with its own scales."""
     before = digest(file)
     if clpipe("similar", file, "--all", "-n", 3, "--feature", "rgb_8x8x8").returncode == 2:
         pytest.skip("this build has no clpipe similar")

@@ -1,5 +1,5 @@
-"""clpipe repair: what can be saved of damaged results and of the logs of unfinished runs; and that
-the command that made the file makes it whole again."""
+"""clpipe repair: what can be recovered from damaged results and from logs of unfinished runs; and repeating
+the command that made the file restores the rest."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def report_of(result, code):
 
 @pytest.fixture(scope="module")
 def base(mixed, tmp_path_factory, program):
-    """A finished file with two clusterings, and its contents without them."""
+    """A finished file with two clusterings, and the same file without them."""
     place = tmp_path_factory.mktemp("base")
     assert run_clpipe("ingest", mixed, "-o", place / "features.h5", *FEATURES).returncode == 1
     shutil.copy(place / "features.h5", place / "x.h5")
@@ -33,7 +33,7 @@ def base(mixed, tmp_path_factory, program):
 
 @pytest.fixture
 def damaged(base, tmp_path):
-    """A copy that a test spoils through h5py."""
+    """A copy for a test to damage with h5py."""
     shutil.copy(base / "x.h5", tmp_path / "x.h5")
     return tmp_path / "x.h5"
 
@@ -72,14 +72,14 @@ def test_dropped_rows_are_made_again(damaged, base, mixed, tmp_path):
         assert numpy.array_equal(file["features/counts"][:], whole["features/counts"][:][kept])
         assert list(file["images/path"]) == [whole["images/path"][i] for i in kept]
 
-    # The same command does the three again, and only these.
+    # The same command processes only these three images again.
     again = report_of(run_clpipe("ingest", mixed, "-o", damaged, *FEATURES, "--json", "-"), 1)
     assert (again["images_ok"], again["images_unchanged"]) == (13, 10)
     assert digest(damaged) == digest(base / "features.h5")
 
 
 def test_order_and_paths(damaged, base, mixed):
-    """A path that was changed: its row is dropped, later ones are not."""
+    """If a path was changed, its row is dropped, but later rows are not."""
     with h5py.File(damaged, "r+") as file:
         paths = [p.decode() for p in file["images/path"]]
         file["images/path"][4] = "zzz" + paths[4]
@@ -101,7 +101,7 @@ def test_broken_clusters_go_alone(damaged, tmp_path):
     assert run_clpipe("verify", tmp_path / "saved.h5").returncode == 0
     with h5py.File(tmp_path / "saved.h5") as file:
         assert list(file["clusters"]) == ["many"]
-    # An output that is there is not overwritten.
+    # An existing output is not overwritten.
     result = run_clpipe("repair", damaged, "-o", tmp_path / "saved.h5")
     check_one_error(result, 3, "saved.h5", "not overwritten")
 
@@ -133,7 +133,7 @@ def test_nothing_can_be_saved(base, tmp_path, content):
 # --- unfinished runs ------------------------------------------------------------------------------
 
 def log_of(mixed, place):
-    """The log of a whole run whose file cannot take its name."""
+    """The log of a complete run whose result could not be renamed."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -163,10 +163,10 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("how", ["tail", "bit", "length", "hole", "two"])
 def test_damaged_log(mixed, base, tmp_path, how):
-    """Only blocks that are damaged are lost, whether repair reads the logs or the next run."""
+    """Only damaged blocks are lost, whether repair or the next run reads the log."""
     log = log_of(mixed, tmp_path)
     data = bytearray(log.read_bytes())
-    # The block once more, damaged: before the whole one, or behind it.
+    # Adds a damaged copy of the block before or after the intact one.
     (block, columns), = log_blocks(data)
     other = data[block:]
     columns = [(begin - block, length) for begin, length in columns]
@@ -196,7 +196,7 @@ def test_damaged_log(mixed, base, tmp_path, how):
     assert again["images_resumed"] == report["images"]
     assert digest(tmp_path / "x.h5") == digest(base / "features.h5")
     assert sorted(os.listdir(tmp_path)) == ["x.h5", "y.h5"]
-    # What was saved is taken further by the same command, too.
+    # The same command also continues from the recovered file.
     assert run_clpipe("ingest", mixed, "-o", tmp_path / "y.h5", *FEATURES).returncode in (0, 1)
     assert digest(tmp_path / "y.h5") == digest(base / "features.h5")
 

@@ -1,4 +1,4 @@
-"""clpipe report: the pages in a browser, what they must not tell, and what may go wrong."""
+"""clpipe report: the pages in a browser, what they must not reveal, and what can go wrong."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe, spo
 
 SHOTS = ROOT / "build" / "check" / "report"
 
-# Names that would harm a page that takes them for more than text.
+# Names that would attack a page that inserts them as markup.
 ATTACKS = [
     b"<img src=x onerror=window.hacked=1>.png",
     b"</script><script>window.hacked=1</script>.png".replace(b"/", b"\xe2\x88\x95"),
@@ -40,7 +40,7 @@ ATTACKS = [
 
 
 def draw_set(directory, groups=10, each=5):
-    """Folders of pictures in one tint each; clusters find them again."""
+    """Draws folders of pictures with one tint each, which clustering finds again."""
     from PIL import Image
     random = numpy.random.default_rng(11)
     for group in range(groups):
@@ -54,7 +54,7 @@ def draw_set(directory, groups=10, each=5):
 
 
 def data_of(report, kind, number=None):
-    """The value in a data file of a report."""
+    """Returns the value in a data file of a report."""
     name = f"{kind}.js" if number is None else f"{kind}-{number}.js"
     text = (Path(report) / "data" / name).read_text(encoding="utf-8")
     match = re.fullmatch(r'clpipe\("(\w+)",(\d+),(.*)\);\n', text, re.S)
@@ -63,7 +63,7 @@ def data_of(report, kind, number=None):
 
 
 def address(report, p):
-    """For the picture with that number."""
+    """The address of the picture with this number."""
     return f"#/picture/{data_of(report, 'images', p // 1000)['id'][p % 1000]}"
 
 
@@ -74,7 +74,7 @@ def group_address(report, label):
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory, program):
-    """A file of 50 pictures in ten folders, ten clusters, some failures and awkward names."""
+    """A file with 50 pictures in ten folders, ten clusters, some failures and awkward names."""
     directory = tmp_path_factory.mktemp("report")
     draw_set(directory / "pictures")
     first = (directory / "pictures" / "folder 0" / "picture 0.jpg").read_bytes()
@@ -107,7 +107,7 @@ def browser(tmp_path_factory):
 
 
 def in_view(browser, selector):
-    """How many elements that fit are wholly inside the window."""
+    """The number of matching elements that are entirely inside the window."""
     return browser.run("""
         return [...document.querySelectorAll(arguments[0])].filter(e => {
             const r = e.getBoundingClientRect();
@@ -142,7 +142,7 @@ def test_the_first_page_shows_every_cluster(browser, report, result):
 
 @pytest.mark.deep
 def test_thumbnails_are_of_the_pictures(browser, report, result):
-    """The colour in the middle of a tile is that of the file."""
+    """The colour at the centre of a tile is that of the file."""
     from io import BytesIO
     from PIL import Image
     summary = data_of(report, "summary")
@@ -197,7 +197,7 @@ def test_a_picture_shows_its_data_and_the_most_similar(browser, report, result):
     shown = browser.run("return [...document.querySelectorAll('#picture .similar .tile')].map(e => e.getAttribute('href'))")
     assert shown == [address(report, p) for p, _ in similar]
     browser.shot(SHOTS / "picture.png")
-    # Its neighbours are those of the values themselves.
+    # The neighbours are those of the feature values.
     with h5py.File(result) as file:
         roots = numpy.sqrt(file["features/rgb_8x8x8"][:].astype("f8"))
     row = images["row"][0]
@@ -243,7 +243,7 @@ def test_the_map_shows_every_picture(browser, report):
 
 
 def test_flags_of_quality(browser, tmp_path):
-    """A page of the pictures of each flag, as clpipe info counts them; shards have the flags, too."""
+    """Each flag has a page with the pictures that clpipe info counts; shards have flags, too."""
     from io import BytesIO
 
     from PIL import Image
@@ -278,7 +278,8 @@ def test_flags_of_quality(browser, tmp_path):
 
 
 def test_levels_open_and_close(browser, result, tmp_path):
-    """From the coarsest clusters down to cards of the finest, wherever labels lead; open for the next look, too."""
+    """Levels open from the coarsest clusters down to cards of the finest, whatever the numbering, and stay
+    open when the page is shown again."""
     (tmp_path / "l.h5").write_bytes(result.read_bytes())
     made = run_clpipe("cluster", "l.h5", "--levels", "8,4,2", "--force", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
@@ -368,7 +369,7 @@ def test_the_keyboard_reaches_everything(browser, report):
     browser.wait("return location.hash !== arguments[0] && document.getElementById('picture').open", second)
     browser.press("ESCAPE")
     browser.wait("return !document.getElementById('picture').open")
-    assert browser.focused().get_attribute("class") == "tile", "focus returns to where it was"
+    assert browser.focused().get_attribute("class") == "tile", "the focus was not restored"
     browser.run("document.querySelector('.card h2 a').focus()")
     browser.press("ENTER")
     browser.wait("return location.hash.startsWith('#/group/') && document.activeElement.tagName === 'H1'")
@@ -418,7 +419,7 @@ def test_dark_and_light(browser, report):
     assert min(browser.run(background)) > 200
     browser.driver.refresh()
     browser.wait("return document.querySelector('main h1') !== null")
-    assert min(browser.run(background)) > 200, "the choice is kept"
+    assert min(browser.run(background)) > 200, "the choice was not kept"
     browser.run("localStorage.removeItem('clpipe-theme')")
     browser.check()
 
@@ -438,7 +439,7 @@ def test_a_phone_is_wide_enough(browser, report, view):
 
 @pytest.mark.deep
 def test_many_pictures_load_as_one_scrolls(browser, tmp_path, program):
-    """A group of 400 is not laid out at once, and has everything at its end."""
+    """A group of 400 pictures is not laid out at once, but scrolling to the end shows all of them."""
     from PIL import Image
     (tmp_path / "many").mkdir()
     for i in range(400):
@@ -462,7 +463,7 @@ NOT_HERE = "that is not in this report"
 
 
 def opened(browser, folder, view):
-    """The heading and the sentence of a page, and the name and folder of the picture above it."""
+    """Returns the address, the heading, the note or the name of the open picture, and its folder."""
     browser.open(folder, view)
     browser.wait("return App.shownView && (document.querySelector('.note') || "
                  "!location.hash.startsWith('#/picture/') || document.querySelector('#picture dl'))")
@@ -473,7 +474,8 @@ def opened(browser, folder, view):
 
 @pytest.mark.deep
 def test_an_address_stays_with_its_picture(browser, tmp_path, program):
-    """A new report in the same directory has another order, other clusters, further pictures, one less."""
+    """Addresses still work after a new report with another order, other clusters, more pictures and one
+    picture less."""
     draw_set(tmp_path / "p", groups=3, each=4)
     report = tmp_path / "f-report"
 
@@ -505,7 +507,7 @@ def test_an_address_stays_with_its_picture(browser, tmp_path, program):
         browser.wait("return document.querySelectorAll('.gallery .tile').length")
         assert centres[label] in browser.run("return [...document.querySelectorAll('.gallery .tile')].map(e => e.title)")
     assert by_name
-    # What is not there: pictures and clusters that are gone, and the numbers of earlier versions.
+    # Addresses that do not exist: pictures and clusters that are gone, and numbers as in earlier versions.
     for link in (gone, gone.replace("picture", "map"), gone.replace("picture", "group"), "#/picture/3", "#/group/0", "#/map/7",
                  "#/picture/", "#/group", "#/picture/constructor", "#/picture/0000000000000000"):
         there, heading, note, shown, _ = opened(browser, report, link)
@@ -513,7 +515,7 @@ def test_an_address_stays_with_its_picture(browser, tmp_path, program):
     # The map marks the picture.
     name, link = next(iter(pictures.items()))
     assert opened(browser, report, link.replace("picture", "map"))[1:3] == ["Map", ""]
-    # Back and forward.
+    # Back and forward in the history.
     browser.open(report)
     browser.go(link)
     browser.wait("return document.querySelector('#picture dl')")
@@ -527,7 +529,7 @@ def test_an_address_stays_with_its_picture(browser, tmp_path, program):
 
 @pytest.mark.deep
 def test_an_address_knows_the_source(browser, tmp_path, program):
-    """Equal paths in two sources of a merged file, whichever comes first; and folders by their path."""
+    """Equal paths in two sources of a merged file, in either order; and folders by their paths."""
     for name, seed in (("one", 0), ("two", 1)):
         draw_set(tmp_path / name, groups=2, each=2)
         (tmp_path / name / "folder 1" / f"only in {name}.jpg").write_bytes(
@@ -562,7 +564,7 @@ def test_pages_that_are_not_there(browser, report, tmp_path, program):
         there, heading, note, _, _ = opened(browser, report, view)
         assert there == "#/" and "51 pictures" in heading and NOT_HERE in note, view
         assert browser.find(".card")
-    # The sentence goes with the next page.
+    # The note disappears on the next page.
     browser.go("#/failures")
     assert not browser.find(".note")
     for view in ("#/duplicates/constructor", "#/failures/__proto__"):
@@ -606,7 +608,7 @@ def printed(browser, background=False):
 
 @pytest.mark.deep
 def test_printed_pages_have_their_pictures(browser, tmp_path, program):
-    """Those that were never near the window, too, and of groups that were not yet added."""
+    """Including pictures that were never near the window, and groups that were not yet added."""
     from PIL import Image
     random = numpy.random.default_rng(4)
     colours = random.permutation(numpy.stack(numpy.meshgrid([20, 100, 180, 250], [20, 120, 230], [30, 130, 240]), -1).reshape(-1, 3))[:30]
@@ -629,7 +631,7 @@ def test_printed_pages_have_their_pictures(browser, tmp_path, program):
     colour_of = "return getComputedStyle(document.querySelector(arguments[0])).color.match(/\\d+/g).slice(0, 3).map(Number)"
     assert max(browser.run(colour_of, "h1")) < 60 and max(browser.run(colour_of, "h2")) < 60
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    # An open picture is printed with those that are similar; a map with its legend.
+    # An open picture is printed with similar ones, and a map with its legend.
     browser.open(report, address(report, 3))
     browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 3")
     assert len(printed(browser)) >= 13
@@ -712,7 +714,7 @@ def test_names_do_no_harm(browser, tmp_path, program):
 
 
 def test_pages_tell_no_secrets(tmp_path, program):
-    """Absolute paths of lists and sources, the user, the host, and what cameras write into files."""
+    """Absolute paths of lists and sources, the user, the host and camera metadata do not appear."""
     from PIL import Image
     home = tmp_path / "home" / "anna-example" / "My secret folder"
     home.mkdir(parents=True)
@@ -757,8 +759,7 @@ def test_originals_are_linked_on_request(browser, tmp_path, program):
 
 
 def test_only_the_original_is_linked(clpipe, tmp_path):
-    """Not a file with its name in another directory or a replaced one; not a member of an archive.
-    """
+    """Not files of that name in other directories, replaced files or members of archives."""
     from PIL import Image
     for name in ("a", "b"):
         (tmp_path / name / "p").mkdir(parents=True)
@@ -783,7 +784,7 @@ def test_only_the_original_is_linked(clpipe, tmp_path):
     for (source, name), link in found.items():
         place = tmp_path / "a" / ("sub/q" if source else "p") / name.split("/", 1)[-1]
         assert link == (None if ".zip" in name else "file://" + quote(str(place))), name
-    assert links(tmp_path / "b")[0] == found  # a file knows where it was read
+    assert links(tmp_path / "b")[0] == found  # the file stores where it was read
     Image.new("RGB", (20, 20), (1, 2, 3)).save(tmp_path / "a" / "p" / "1.png")
     (tmp_path / "a" / "p" / "2.png").unlink()
     found, said = links(tmp_path / "a")
@@ -803,7 +804,7 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
 
 @pytest.mark.deep
 def test_a_file_without_codes(browser, finished, clpipe, tmp_path):
-    """Nor thumbnails: the page says what is omitted, and why."""
+    """It has no thumbnails either: the page says what is omitted and why."""
     shutil.copy(finished, tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         del file["images/code"]
@@ -821,7 +822,7 @@ def test_a_file_without_codes(browser, finished, clpipe, tmp_path):
 
 @pytest.mark.deep
 def test_images_without_values(browser, photos, clpipe, tmp_path):
-    """Clusters of an imported feature, and images that came later: they are shown, without neighbours."""
+    """Clusters of an imported feature and images that were added later, which are shown without neighbours."""
     shutil.copytree(photos, tmp_path / "p")
     later = (tmp_path / "p" / "red" / "copy of 00.png").read_bytes()
     (tmp_path / "p" / "red" / "copy of 00.png").unlink()
@@ -849,7 +850,7 @@ def test_images_without_values(browser, photos, clpipe, tmp_path):
 
 
 def test_a_stored_graph_is_taken(finished, clpipe, tmp_path):
-    """What `similar --all` has found is not searched again: a changed distance shows."""
+    """Neighbours stored by `similar --all` are not searched again: a modified distance is shown."""
     shutil.copy(finished, tmp_path / "f.h5")
     assert clpipe("similar", "f.h5", "--all", "-n", 12, "--feature", "rgb_8x8x8").returncode == 0
     assert clpipe("report", "f.h5", "-o", "a").returncode == 0
@@ -872,7 +873,7 @@ def test_one_of_several_clusterings_is_chosen(finished, clpipe, tmp_path):
     summary = data_of(tmp_path / "other", "summary")
     assert summary["clustering"]["name"] == "finer" and len(summary["groups"]) == 5
     assert summary["clustering"]["others"] == ["fine", "kmeans"]
-    # Grey values have no colours: the swatches come from thumbnails.
+    # Grey values have no colours, so thumbnails provide the swatches.
     assert all(group["colours"] for group in summary["groups"])
     check_one_error(clpipe("report", "f.h5", "--name", "coarse"), 2, "coarse", "finer")
 
@@ -944,7 +945,7 @@ def test_only_a_report_is_replaced(finished, clpipe, tmp_path):
 
 
 def test_a_full_disk_leaves_nothing(finished, clpipe, tmp_path):
-    """A limit on the size of files stands for the disk."""
+    """A file size limit simulates the full disk."""
     shutil.copy(finished, tmp_path / "f.h5")
     assert clpipe("report", "f.h5").returncode == 0
     before = (tmp_path / "f-report" / "data" / "summary.js").read_bytes()
@@ -989,7 +990,7 @@ def test_a_killed_report_leaves_nothing_under_its_name(tmp_path, program):
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     process.wait()
-    assert process.returncode in (0, 4, -signal.SIGINT)  # the last: before it listened
+    assert process.returncode in (0, 4, -signal.SIGINT)  # the last one if the handler was not installed yet
     assert (tmp_path / "r").exists() == (process.returncode == 0)
     assert leftovers(tmp_path) == []
 
@@ -1013,14 +1014,14 @@ def test_run_makes_the_report_unless_told(photos, clpipe, tmp_path):
     assert made.stdout.splitlines()[-1].split() == ["open", "f-report/index.html"]
     summary = data_of(tmp_path / "f-report", "summary")
     assert summary["images"] == 13 and summary["clustering"]["k"] == 3
-    # Nothing new: the pages stay as they are.
+    # If nothing has changed, neither do the pages.
     before = os.stat(tmp_path / "f-report" / "index.html")
     again = clpipe("run", photos, "-k", 3, "-o", "f.h5", "--json", "told.json")
     assert again.returncode == 0 and again.stdout.splitlines()[-1] == made.stdout.splitlines()[-1]
     after = os.stat(tmp_path / "f-report" / "index.html")
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     assert json.loads((tmp_path / "told.json").read_text())["report"]["written"] is False
-    # Other clusters: they are made anew.
+    # With other clusters the pages are written again.
     assert clpipe("run", photos, "-k", 4, "-o", "f.h5", "--force").returncode == 0
     assert data_of(tmp_path / "f-report", "summary")["clustering"]["k"] == 4
     bare = clpipe("run", photos, "-k", 3, "-o", "g.h5", "--no-report")

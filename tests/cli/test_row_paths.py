@@ -1,4 +1,4 @@
-"""cluster and assign with --paths: the rows of a matrix keep their names."""
+"""cluster and assign with --paths: the rows of a matrix have names."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from conftest import check_one_error
 
 @pytest.fixture
 def matrix(tmp_path, photos):
-    """Rows that tell the folders of thirteen pictures; they and their paths are in tmp_path."""
+    """Thirteen rows that identify the folder of each picture; rows and paths are in tmp_path."""
     names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*") if path.is_file())
     folders = sorted({os.path.dirname(name) for name in names})
     random = numpy.random.default_rng(4)
@@ -110,7 +110,7 @@ def test_refused(clpipe, matrix, finished, tmp_path):
 
 
 def test_report_shows_them(clpipe, matrix, tmp_path):
-    """Such rows have only a path: the pictures are accepted as they are."""
+    """Such rows have only paths, so the files are accepted without comparing size and time."""
     assert clpipe("cluster", "m.npy", "--paths", "paths.txt", "-k", 3, "-o", "r.h5").returncode == 0
     result = clpipe("report", "r.h5", "-o", "pages")
     assert result.returncode == 0, result.stderr
@@ -119,7 +119,7 @@ def test_report_shows_them(clpipe, matrix, tmp_path):
 
 @pytest.mark.parametrize("count, size, filter", [(1024, 32768, None), (1024, 32767, "gzip"), (1023, 9000, None)])
 def test_texts_are_deflated_where_most_are_short(clpipe, tmp_path, count, size, filter):
-    """From 64 KiB on, where all of them are less than half of the room that the longest makes."""
+    """Texts of at least 64 KiB are compressed if most of them take less than half of the longest one's space."""
     short, extra = divmod(size - 64, count - 1)
     names = [f"{i:0{64 if i == 0 else short + (i <= extra)}}" for i in range(count)]
     assert sum(map(len, names)) == size and len(set(names)) == count

@@ -1,4 +1,4 @@
-"""run, ingest, cluster and assign end to end on small sets: output for people, and JSON."""
+"""run, ingest, cluster and assign on small sets from beginning to end: output for people, and JSON."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from conftest import CLPIPE, FEATURE, check_one_error, draw_photos, error_lines,
 INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed",
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "files_compared", "files_differ", "bottleneck", "jpeg", "device", "memory_bytes", "peak_rss_bytes", "output"}
-FOLDER_KEYS = {"folders", "purity", "nmi", "ari", "words"}  # of images in two folders or more
+FOLDER_KEYS = {"folders", "purity", "nmi", "ari", "words"}  # only if images are in two or more folders
 CLUSTER_KEYS = {"name", "feature", "metric", "k", "n_init", "n", "d", "iterations", "iterations_resumed",
                 "converged", "inertia", "pruned", "seconds", "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 
@@ -57,7 +57,7 @@ def test_run(clpipe, photos, tmp_path):
         paths = paths_of(file)
         labels = file["clusters/kmeans/labels"][:]
         assert file["clusters/kmeans"].attrs["metric"] in ("hellinger", b"hellinger")
-    # The three colours are three clusters.
+    # The clusters are the three colours.
     colours = {path: path.split("/")[0] for path in paths}
     assert len({(colours[path], label) for path, label in zip(paths, labels)}) == 3
     for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_8x8x8 (hellinger)",
@@ -86,7 +86,7 @@ def shapes(path):
 
 @pytest.mark.deep
 def test_run_replaces_what_run_made(clpipe, photos, tmp_path):
-    """Its own result under the usual name; what `cluster` made, or got a name, is kept."""
+    """run replaces its own result under the default name; named results and those of `cluster` are kept."""
     x = tmp_path / "clpipe.h5"
     assert clpipe("run", photos, "-k", 3).returncode == 0
     assert clpipe("run", photos, "-k", 4).returncode == 0
@@ -104,7 +104,7 @@ def test_run_replaces_what_run_made(clpipe, photos, tmp_path):
     assert inode(x) == before and shapes(x) == {"kmeans": 5, "two": 2}
     assert clpipe("run", photos, "-k", 3, "--force").returncode == 0
     assert clpipe("run", photos, "-k", 2).returncode == 0
-    # What was given a name is a person's; another clustering that takes its place is not run's.
+    # A renamed clustering belongs to the user; another one that gets the default name does not belong to run.
     assert clpipe("rename", "clpipe.h5", "kmeans", "mine").returncode == 0
     assert clpipe("rename", "clpipe.h5", "two", "kmeans").returncode == 0
     assert clpipe("run", photos, "-k", 3).returncode == 2
@@ -118,7 +118,7 @@ def n_init_of(path, name="kmeans"):
 
 @pytest.mark.deep
 def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
-    """And `cluster` does not."""
+    """`cluster` does not restart."""
     result = clpipe("run", photos, "-k", 3, "--json", "-")
     assert json.loads(result.stdout)["cluster"]["n_init"] == 10
     assert "(best of 10 runs)" in result.stderr and n_init_of(tmp_path / "clpipe.h5") == 10
@@ -127,13 +127,13 @@ def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
     for options, restarts in [(["--n-init", 2], 2), (["-k", "2:4"], 10), (["--mini-batch", 5], 1)]:
         assert clpipe("run", photos, "-k", 3, *options, "-o", "x.h5", "--force").returncode == 0
         assert n_init_of(tmp_path / "x.h5") == restarts, options
-    # Mini-batches are stored, and not taken where another method is requested.
+    # Mini-batches are stored, and not reused if another method is requested.
     assert clpipe("run", photos, "-k", 3, "--method", "lloyd", "-o", "x.h5", "--force").returncode == 0
     assert n_init_of(tmp_path / "x.h5") == 10
 
 
 def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
-    """A file made with another number of restarts is up to date unless a number is requested."""
+    """A file that was made with another number of restarts is up to date unless a number is requested."""
     assert clpipe("run", photos, "-k", 3, "--n-init", 1).returncode == 0
     before = inode(tmp_path / "clpipe.h5")
     result = clpipe("run", photos, "-k", 3)
@@ -144,7 +144,7 @@ def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
 
 
 def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
-    """Ten red pictures and three others: the text says so, and suggests next steps."""
+    """Ten red pictures and three others: the text says that one cluster is large, and suggests next steps."""
     random = numpy.random.default_rng(3)
     (tmp_path / "p").mkdir()
     for i in range(13):
@@ -166,7 +166,7 @@ def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
 
 @pytest.mark.deep
 def test_default_k_fits_a_small_directory(clpipe, tmp_path):
-    draw_photos(tmp_path / "few", 3)  # and a copy of one of them
+    draw_photos(tmp_path / "few", 3)  # also makes a copy of one of them
     result = clpipe("run", "few")
     assert result.returncode == 0, result.stderr
     assert "k is 2 instead of 10 for 4 images; -k chooses another" in result.stderr
@@ -174,7 +174,7 @@ def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     assert again.returncode == 0, again.stderr
     assert "up to date" in again.stderr
     assert json.loads(again.stdout)["cluster"]["k"] == 2
-    # Sixteen images, of which two are different.
+    # Sixteen images with only two different contents.
     (tmp_path / "same").mkdir()
     for i in range(16):
         shutil.copy(tmp_path / "few" / ("red/00.png" if i % 2 else "green/01.jpg"),
@@ -186,14 +186,14 @@ def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     result = clpipe("run", "same", "--include", "*.png", "-o", "one.h5")
     assert result.returncode == 0, result.stderr
     assert "k is 1 instead of 10: there is only 1 different image" in result.stderr
-    # A k that was asked for stands.
+    # A k that was requested is not reduced.
     asked = clpipe("run", "few", "-k", 10, "-o", "other.h5")
     assert asked.returncode == 3
     assert "k is 10" in asked.stderr.splitlines()[-1]
 
 
 def draw_alike(directory, what):
-    """Pictures that are all alike."""
+    """Draws pictures that are all alike in some respect."""
     directory.mkdir()
     if what in ("one", "copies"):
         draw_photos(directory / "drawn", 3)
@@ -210,7 +210,7 @@ def draw_alike(directory, what):
 @pytest.mark.parametrize("what", ["one", "copies", pytest.param("black", marks=pytest.mark.deep),
                                   pytest.param("white", marks=pytest.mark.deep)])
 def test_pictures_that_are_all_alike(clpipe, tmp_path, what):
-    """They have no principal components, so the default is one cluster."""
+    """They have no principal components, so the default is a single cluster."""
     draw_alike(tmp_path / "p", what)
     result = clpipe("run", "p", "--preset", "fast", "--json", "-")
     assert result.returncode == 0, result.stderr
@@ -235,7 +235,7 @@ def parameters_of(path, name="kmeans"):
 
 @pytest.mark.deep
 def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
-    """Also for the clustering: one made with other options is not replaced silently."""
+    """This includes options of the clustering: one that was made with other options is not silently replaced."""
     draw_photos(tmp_path / "p", 13)
     options = ["-k", 3, "--metric", "cosine", "--seed", 7, "--tol", "0.01", "--max-iter", 50]
     assert clpipe("run", "p", *options, "-o", "x.h5").returncode == 0
@@ -245,14 +245,14 @@ def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
         assert result.returncode == 0 and "up to date" in result.stdout, result.stderr
         assert inode(tmp_path / "x.h5") == before
     assert "notice: k is 3, as in x.h5; -k chooses another" in result.stderr
-    # `cluster` finds it without the number of restarts that run has chosen.
+    # `cluster` finds it without the number of restarts, which run chose by default.
     found = clpipe("cluster", "x.h5", *options)
     assert found.returncode == 0 and "up to date" in found.stdout, found.stderr
-    # More images: the same clustering of all of them.
+    # With more images, the same clustering is computed for all of them.
     draw_photos(tmp_path / "p" / "more", 13)
     assert clpipe("run", "p", "-o", "x.h5").returncode == 0
     assert parameters_of(tmp_path / "x.h5") == made
-    # Another k is a wish, and told; the rest is as before.
+    # Another k is applied and reported; all other options remain the same.
     other = clpipe("run", "p", "-k", 4, "-o", "x.h5")
     assert other.returncode == 0
     assert ("notice: /clusters/kmeans of x.h5 is replaced (k: the file has 3; the command asks for 4)"
@@ -260,7 +260,7 @@ def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
     assert parameters_of(tmp_path / "x.h5") == {**made, "k": 4}
     refused = clpipe("cluster", "x.h5", *options)
     assert refused.returncode == 2 and "(k: the file has 4; the command asks for 3)" in refused.stderr
-    # A k that nobody asked for is chosen anew.
+    # A default k is chosen again.
     draw_photos(tmp_path / "q", 7)
     assert clpipe("run", "q", "-o", "y.h5").returncode == 0
     first = parameters_of(tmp_path / "y.h5")["k"]
@@ -276,7 +276,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
     assert few < 64
     first = clpipe("run", "p", "--preset", "good")
     assert first.returncode == 0 and "too few to learn" in first.stderr
-    assert f"of {few} images by oplbp, hsv, hog" in first.stdout  # no preset that can be asked for
+    assert f"of {few} images by oplbp, hsv, hog" in first.stdout  # this preset cannot be requested
     again = clpipe("run", "p", "--preset", "good")
     assert again.returncode == 0 and "nothing new" in again.stdout
     assert "keeps the features for few images; --add adds those of preset good" in again.stderr
@@ -290,7 +290,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
         assert error_lines(refused)[-1].endswith(
             "clpipe.h5 has the features for few images, not those of preset good; to add it: "
             f"clpipe {command} p --preset good -o clpipe.h5 --add")
-    assert clpipe("run", "p").returncode == 0  # nothing is asked for: as it is
+    assert clpipe("run", "p").returncode == 0  # nothing is requested, so it stays the same
     assert clpipe("run", "p", "--preset", "good").returncode == 2
     added = clpipe("run", "p", "--preset", "good", "--add")
     assert added.returncode == 0, added.stderr
@@ -301,13 +301,13 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
 
 @pytest.mark.deep
 def test_more_clusters_than_files(clpipe, photos, tmp_path):
-    """Before the work."""
+    """The error is reported before the work."""
     for k in (500, "2:500"):
         result = clpipe("run", photos, "-k", k, "--limit", 9)
         assert result.returncode == 3 and "images" not in result.stdout
         assert error_lines(result) == ["clpipe: k is 500, but there are only 9 files; choose a smaller k"]
         assert os.listdir(tmp_path) == []
-    # What only the images show comes after them, and says that their features are kept.
+    # If only reading the images shows it, the error comes later and says that the features are kept.
     (tmp_path / "p").mkdir()
     for i in range(4):
         Image.new("RGB", (30, 20), "red" if i else "blue").save(tmp_path / "p" / f"{i}.png")
@@ -331,7 +331,7 @@ def test_a_range_that_goes_down(clpipe, photos):
 
 
 def next_command(result):
-    """The words of the command that a summary proposes, without the program's name."""
+    """The words of the command that a summary proposes, without the program name."""
     line = [line for line in result.stdout.splitlines() if line.startswith("  next ")][-1]
     assert line.split()[1] == "clpipe"
     return shlex.split(line)[2:]
@@ -340,7 +340,7 @@ def next_command(result):
 @pytest.mark.deep
 @pytest.mark.parametrize("features", [[], ["--feature", "hsv", "--feature", "mine=gray:bins=8"]])
 def test_the_proposed_commands_work(clpipe, photos, features):
-    """From ingest to a folder for each cluster, with nothing but what each step proposes."""
+    """From ingest to one folder per cluster, using only the commands that each step proposes."""
     ingest = clpipe("ingest", photos, "-o", "odd name's.h5", *features)
     assert ingest.returncode == 0, ingest.stderr
     cluster = clpipe(*next_command(ingest))
@@ -354,7 +354,7 @@ def test_the_proposed_commands_work(clpipe, photos, features):
 
 
 def test_clusters_in_a_file_of_their_own(clpipe, finished, tmp_path):
-    """Whatever clusters the input has: the new file has none before."""
+    """The new file starts without clusters, even if the input has some."""
     for k in (3, 2):
         result = clpipe("cluster", finished, "-k", k, "--feature", "rgb_8x8x8", "-o", f"{k}.h5")
         assert result.returncode == 0, result.stderr
@@ -555,7 +555,7 @@ def test_cluster_options(clpipe, tmp_path, finished, mixture):
     numpy.save(tmp_path / "init.npy", numpy.zeros((3, 100), numpy.float32))
     check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "--init", "init.npy"),
                     2, "3 centroids of 100", "2 of 100")
-    # The dataset named in full is the feature.
+    # The full name of the dataset selects the feature.
     result = clpipe("cluster", f"{copy}:/features/counts", "-k", 2, "--name", "c", "--json", "-")
     assert result.returncode == 0, result.stderr
     assert "by counts (euclidean)" in result.stderr
@@ -568,7 +568,7 @@ def test_cluster_options(clpipe, tmp_path, finished, mixture):
     assert result.returncode == 0, result.stderr
     with h5py.File(tmp_path / "own.h5", "r") as file:
         assert set(file["clusters"]) == {"given"} and "images" not in file
-    # Images of another file are not clusters' to replace.
+    # Clusters do not replace a file with other images.
     check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "-o", finished), 2,
                     "holds other images")
 
@@ -635,7 +635,7 @@ def test_plot_on_standard_output(clpipe, photos):
 @pytest.mark.deep
 @pytest.mark.parametrize("command", [["ingest"], ["run", "-k", 2]])
 def test_failures_count_every_time(clpipe, mixed, command):
-    """Four files of seventeen fail; the one that is no image does not count."""
+    """Four of seventeen files fail; the one that is not an image does not count."""
     for options, code in [([], 1), ([], 1), (["--allow-failures", 3], 1),
                           (["--allow-failures", 4], 0), (["--allow-failures", "23%"], 1),
                           (["--allow-failures=24%"], 0), (["--fresh"], 1),
@@ -668,7 +668,7 @@ def test_devices(clpipe):
         assert {"platform", "name", "type", "version", "driver", "usable", "reason", "global_memory",
                 "local_memory", "max_work_group", "unified_memory"} <= set(device)
     table = clpipe("devices").stdout
-    assert sum(line.startswith("*") for line in table.splitlines()) == 2  # the device, the legend
+    assert sum(line.startswith("*") for line in table.splitlines()) == 2  # the device and the legend
     for device in devices:
         assert device["name"][:48] in table
 
@@ -692,7 +692,7 @@ def test_self_test(clpipe):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """Enough pictures that a run takes a while; hard links, so that they are quickly made."""
+    """Sufficient pictures to keep a run busy; hard links, so that they are created quickly."""
     from PIL import Image
     directory = tmp_path_factory.mktemp("many")
     random = numpy.random.default_rng(5)
@@ -706,7 +706,7 @@ def many(tmp_path_factory):
 # --- progress -----------------------------------------------------------------------------------
 
 def in_terminal(*args, columns, cwd, then=None, env=None):
-    """Runs the program on a terminal of that width; returns (exit code, all that was written)."""
+    """Runs the program in a terminal of that width; returns (exit code, complete output)."""
     import fcntl
     import struct
     import termios
@@ -796,14 +796,14 @@ def test_live_line_follows_the_window(many, tmp_path):
     lines = drawn.findall(output)
     assert before and len(lines) > before[0] + 1
     assert any(len(line) >= 30 for line in lines[:before[0]])
-    # One more may have been under way.
+    # One more line may have been in progress.
     assert all(len(line) < 30 for line in lines[before[0] + 1:])
 
 
 # --- signals ------------------------------------------------------------------------------------
 
 def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
-    """Once some pictures are done, of many."""
+    """Sends the signals after some of many pictures are done."""
     with open(cwd.parent / f"{cwd.name}.err", "w+") as said:
         child = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, str(directory), "-o", "x.h5", "--progress",
                                   "always", "--threads", "1", *arguments], cwd=cwd,
@@ -829,7 +829,7 @@ def test_one_signal_stops_cleanly(program, many, tmp_path, number):
 
 @pytest.mark.deep
 def test_clustering_stops_at_any_time(program, tmp_path):
-    """Also while it reads and seeds, when a CPU runtime has taken SIGUSR1 for itself."""
+    """Also while it reads and seeds; a CPU runtime may have installed its own SIGUSR1 handler."""
     random = numpy.random.default_rng(1)
     numpy.save(tmp_path / "rows.npy", random.normal(size=(100000, 64)).astype(numpy.float32))
     child = subprocess.Popen([str(CLPIPE), "cluster", "rows.npy", "-k", "400", "-o", "x.h5",

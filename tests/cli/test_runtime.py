@@ -1,6 +1,6 @@
-"""Features of ONNX files: rows are what ONNX Runtime makes of the exact scaled picture, whatever the file looks
-like; what it does not say is asked for; rows of other versions are refused; what a model does to the runtime
-is an error of one line."""
+"""Features of ONNX models: rows are what ONNX Runtime computes from the exact scaled picture, whatever the
+model's interface; missing information is requested; rows of other versions are refused; and failures that a
+model causes in the runtime are reported in one line."""
 import os
 import signal
 import subprocess
@@ -39,7 +39,7 @@ def ingest(spec, *options, source="p", output="x.h5", **others):
 
 
 def wanted(path, picture, side=16, crop=0, output="rows", nhwc=False):
-    """The row of a picture, by the runtime's Python package."""
+    """The row of a picture, computed with the runtime's Python package."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -90,7 +90,7 @@ def test_what_is_missing_is_asked_for_at_once(place):
     check_one_error(refused, 2, "does not say", "fit=squash or crop=C", "mean=R/G/B, std=R/G/B", "size=WIDTHxHEIGHT",
                     "output=NAME of rows, tokens")
     assert not os.path.exists("x.h5")
-    onnx_graphs.write("b.onnx", side=3, kind="uint8")  # 3 x 3 x 3: either layout
+    onnx_graphs.write("b.onnx", side=3, kind="uint8")  # 3 x 3 x 3: the layout is ambiguous
     check_one_error(ingest("net:model=b.onnx,fit=squash"), 2, "does not say layout=nchw or nhwc, size=WIDTHxHEIGHT: give it")
 
 
@@ -118,7 +118,7 @@ def test_a_missing_or_wrong_library_says_how_to_get_it(place, monkeypatch):
     assert ingest(how, "--onnxruntime", onnxruntime.__path__[0]).returncode == 0
 
 
-# A library with CUDA, of the functions that are called before a model is read; how it fails is told by WHY.
+# A CUDA library with only the functions that are called before a model is read; WHY selects how it fails.
 STUB = r"""
 static const char *message(const void *status) { return status; }
 static void *fine(void) { return 0; }
@@ -168,7 +168,7 @@ def test_nothing_is_left_in_the_home_directory(place, tmp_path, monkeypatch):
         os.mkdir(name)
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
-    assert ingest(f"net:model=a.onnx,{HOW}", "--dry-run").returncode == 0  # which tries the model
+    assert ingest(f"net:model=a.onnx,{HOW}", "--dry-run").returncode == 0  # which loads the model
     assert not [f for name in ("HOME", "XDG_CACHE_HOME") for _, _, files in os.walk(name) for f in files
                 if "onnx" in f.lower() or "device" in f.lower()]
 
@@ -188,7 +188,7 @@ def test_the_sandbox_of_the_model(place):
                     seen[1].update(os.listdir(f"/proc/{child}/fd") if "2" in status["Seccomp"] else [])
             except OSError:
                 pass
-    assert process.returncode == 0 and "2" in seen[0] and seen[1] <= {"0", "1", "2", "3"}, seen  # 3: its memory figures
+    assert process.returncode == 0 and "2" in seen[0] and seen[1] <= {"0", "1", "2", "3"}, seen  # 3: statm
 
 
 def test_one_answer_for_threads_shards_updates_and_isolation(place):
@@ -225,7 +225,7 @@ def test_rows_of_two_versions_are_not_mixed(place):
     assert ingest(spec).returncode == 0
     other = spec + ",runtime=onnxruntime-1.11.0-cpu"
     check_one_error(ingest(other, output="y.h5"), 2, "computed by onnxruntime-1.11.0-cpu", MADE_BY, "--onnxruntime")
-    with h5py.File("x.h5", "r+") as file:  # as if another version had made it
+    with h5py.File("x.h5", "r+") as file:  # as if another version had computed it
         for holder, name in ((file, "parameters"), (file["features/net"], "spec"), (file["features/net"], "model_runtime")):
             text = holder.attrs[name].replace(MADE_BY, "onnxruntime-1.11.0-cpu")
             del holder.attrs[name]
@@ -241,7 +241,7 @@ def test_rows_of_two_versions_are_not_mixed(place):
 
 
 def test_values_that_are_not_finite(place):
-    onnx_graphs.write("a.onnx", nodes=[("Log", ["rows0"], ["rows"], {})])  # rectified: some are 0
+    onnx_graphs.write("a.onnx", nodes=[("Log", ["rows0"], ["rows"], {})])  # rows are rectified, so some are 0
     result = ingest(f"net:model=a.onnx,{HOW}")
     assert result.returncode == 0 and result.stderr.count("not finite") == 1
     with h5py.File("x.h5") as file:

@@ -1,6 +1,6 @@
-"""One answer, whatever it is computed on: `info --digest` of a clustering, which covers labels,
-centroids, distances and history, is the same for any threads, tiles and devices, streamed or not,
-and after a kill."""
+"""Clustering gives the same result on any device: `info --digest`, which covers labels, centroids, distances
+and history, is the same for any number of threads, size of tiles and device, with or without streaming, and
+after a kill."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import matrices
 from conftest import CLPIPE, LONG, run_clpipe
 
 OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
-# Input and options of each clustering; each skips work in a different way.
+# Input and options of each clustering; each of them skips work in a different way.
 KINDS = {
     "noise": ["-k", "16", "--n-init", "2", "--max-iter", "6"],
     "near ties": ["-k", "32", "--init", "first.npy"],
@@ -27,7 +27,7 @@ TILES = [256, 512, 1024, 2048]
 
 @pytest.fixture(scope="module", params=KINDS)
 def task(request, tmp_path_factory, program):
-    """A directory with rows.npy, the command's arguments, and the digest of its result."""
+    """A directory with rows.npy, the arguments of the command, and the digest of its result."""
     directory = tmp_path_factory.mktemp("rows")
     rows, first = matrices.make(request.param, directory)
     random = numpy.random.default_rng(3)
@@ -55,34 +55,34 @@ def answer(directory, arguments, output, *more, **kwargs):
                                      ("--memory", "1M"), ("--memory", "3M", "--threads", 7)],
                          ids=lambda options: " ".join(map(str, options)))
 def test_threads_and_memory(task, options):
-    """Rows that do not fit into --memory are streamed on a device that shares the host's."""
+    """Rows that exceed --memory are streamed if the device shares the host's memory."""
     directory, arguments, wanted = task
     assert answer(directory, arguments, f"{options}.h5", *options) == wanted
 
 
 @pytest.mark.deep
 def test_tiles(task):
-    """Five sizes of tiles: all rows in one that stays, and four that are read again in every pass.
-    The norms of rows are found once for each tile."""
+    """Five tile sizes: one tile that stays on the device, and four sizes that are read again in each pass.
+    Norms of rows are computed once per tile."""
     directory, arguments, wanted = task
     columns = numpy.load(directory / "rows.npy").shape[1]
     counts = []
     for rows in [*TILES, ROWS]:
-        # Three slots may take half of the memory; rows are padded to 16 values.
+        # Three slots may use half of the memory; rows are padded to 16 values.
         memory = "1G" if rows == ROWS else 6 * rows * 4 * -(-columns // 16 * 16)
         found = answer(directory, arguments, f"{rows} rows.h5", "--device-memory", memory,
                        "--profile", "trace.json")
         assert found == wanted, rows
         trace = json.loads((directory / "trace.json").read_text())
         counts.append(sum(event["name"] == "row norms" for event in trace["traceEvents"]))
-    # k-means|| has tiles of its candidates, too.
+    # k-means|| has tiles of candidates, too.
     assert [count - counts[-1] for count in counts] == [
         -(-ROWS // rows) - 1 for rows in [*TILES, ROWS]]
 
 
 @pytest.mark.variations
 def test_killed(task):
-    """Killed as soon as there is something to continue from."""
+    """The run is killed as soon as it has written a checkpoint."""
     directory, arguments, wanted = task
     output, state = directory / "killed.h5", directory / "killed.h5.kmeans.checkpoint"
     command = [*arguments, "killed.h5", "--checkpoint", "0.001", "--threads", "1"]
@@ -93,7 +93,7 @@ def test_killed(task):
         process.kill()
         if process.wait() != 0:
             break
-        output.unlink()  # it was done before the kill
+        output.unlink()  # it finished before the kill
     assert state.exists() and not output.exists()
     result = run_clpipe(*command, cwd=directory)
     assert result.returncode == 0 and "resuming after" in result.stderr, result.stderr
@@ -103,7 +103,7 @@ def test_killed(task):
 # --- devices --------------------------------------------------------------------------------------
 
 def vendors_with_oclgrind(directory):
-    """The installed drivers, or those of OCL_ICD_VENDORS, and Oclgrind's."""
+    """A directory of vendors with the installed drivers, or those of OCL_ICD_VENDORS, and Oclgrind."""
     folder = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
     directory.mkdir()
     for file in folder.glob("*.icd"):
@@ -121,8 +121,8 @@ def devices(env):
 
 @pytest.mark.parametrize("name", matrices.NAMES if LONG else ["noise", "near ties", "huge"])
 def test_devices(name, tmp_path, program):
-    """Every device that there is; PoCL's single-threaded one is there for the asking, but building
-    the kernels for it, too, takes half a minute."""
+    """Runs on all available devices. PoCL's single-threaded device could be requested, too, but building the
+    kernels for it takes half a minute."""
     env = {"POCL_DEVICES": "basic pthread"} if LONG else {}
     found = devices(env)
     if len(found) < 2:
@@ -140,7 +140,7 @@ def test_devices(name, tmp_path, program):
 
 @pytest.mark.deep
 def test_oclgrind(tmp_path, program):
-    """Which interprets every work-item, so it gets little."""
+    """Oclgrind interprets each work-item, so it gets little data."""
     if not OCLGRIND.exists():
         pytest.skip("oclgrind is not installed")
     env = {"OCL_ICD_VENDORS": vendors_with_oclgrind(tmp_path / "vendors")}

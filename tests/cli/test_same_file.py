@@ -1,4 +1,4 @@
-"""Files whose size and time are those of before: the bytes decide where inode or change time are others."""
+"""Files whose size and time have not changed: their bytes are compared if inode or change time differ."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from conftest import FEATURE, NOBODY, draw_photos, run_clpipe
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, program):
-    """q has a.ppm to e.ppm of one size and time, and bad.jpg, which is none; the working directory."""
+    """The working directory, in which q has a.ppm to e.ppm with the same size and time, and the invalid bad.jpg."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     os.mkdir("q")
@@ -66,7 +66,7 @@ def test_exchanged_names(place):
 
 
 def test_stat_alone_writes_nothing(place):
-    """Restored copies, links and permissions: the bytes are read and the file stays."""
+    """If only inodes, links and permissions change, the bytes are read, but the result is not written."""
     ingest("q")
     before = stamp()
     for name in "ab":
@@ -81,7 +81,7 @@ def test_stat_alone_writes_nothing(place):
 
 
 def test_what_is_written_anyway_has_them(place):
-    """After another file was added, earlier comparisons are not repeated."""
+    """If the file is written for another reason, the new inodes are stored, and later runs do not compare again."""
     ingest("q")
     for name in "bd":
         shutil.copy2(f"q/{name}.ppm", "q/copy")
@@ -96,7 +96,7 @@ def test_what_is_written_anyway_has_them(place):
 
 
 def test_a_restored_file_of_other_bytes(place):
-    """Also one that was damaged when it was read: a failure has no digest."""
+    """Includes a file that was damaged before: failures have no digest."""
     ingest("q")
     data = open("q/c.ppm", "rb").read()
     write("q/new", data[:-1] + bytes([data[-1] ^ 1]))
@@ -111,7 +111,8 @@ def test_a_restored_file_of_other_bytes(place):
 
 @pytest.mark.deep
 def test_what_cannot_be_read_stays(place):
-    """A change of permissions is a change time, too: size and time decide then, and no image is lost."""
+    """Changing permissions changes the change time. If the file is unreadable, size and time decide, so that
+    no image is lost."""
     ingest("q")
     before = stamp()
     os.chmod("q/a.ppm", 0)
@@ -125,7 +126,7 @@ def test_what_cannot_be_read_stays(place):
 
 
 def test_all_bytes(place):
-    """Where nothing of stat tells, one option reads them."""
+    """With --checksum the bytes are read even if nothing in stat() differs."""
     ingest("q")
     before = stamp()
     assert ingest("q", "--checksum") == (5, 0, 5)
@@ -154,7 +155,7 @@ def test_with_decoders_apart(place):
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["w", "w:gz"])
 def test_archives(place, kind):
-    """Members have the inode of their archive: one that was replaced is read again, as a whole."""
+    """Members have the inode of their archive: a replaced archive is read again completely."""
     def pack(order):
         with tarfile.open("new.tar", kind) as archive:
             for name, source in zip("abcde", order):
@@ -193,7 +194,7 @@ def test_lists(place):
 
 @pytest.mark.deep
 def test_an_interrupted_run(place):
-    """Rows of its log are compared as those of a file are."""
+    """Rows of an unfinished run's log are compared like those of a file."""
     draw_photos("p", 60)
     write("q/z.ppm", b"P6 8 8 255\n")
     started = run_clpipe("ingest", "q", "p", *FEATURE, "-o", "x.h5", "--strict", "--threads", "1")

@@ -1,4 +1,4 @@
-"""clpipe select: the selection against numpy; storing, listing, exporting and removing it."""
+"""clpipe select: selections compared with numpy, and how they are stored, listed, exported and removed."""
 
 import json
 
@@ -11,7 +11,7 @@ ROW_STREAM, LEVEL_STREAM = 0x53454C00, 0x53454C01
 
 
 def philox(seed, stream, counter):
-    """Philox4x32-10: a number in [0, 1) for each counter."""
+    """Philox4x32-10: returns a number in [0, 1) for each counter."""
     counter = numpy.asarray(counter, "u8")
     low = numpy.uint64(0xFFFFFFFF)
     key = [numpy.uint64(seed & 0xFFFFFFFF), numpy.uint64(seed >> 32)]
@@ -26,14 +26,14 @@ def philox(seed, stream, counter):
 
 
 def in_turns(orders, keys):
-    """Children's orders become their parent's: the first of each child, then the second..."""
+    """Merges the children's orders: the first of each child, then the second of each, and so on."""
     children = sorted(orders, key=lambda child: keys[child])
     most = max(map(len, orders.values()))
     return [orders[child][turn] for turn in range(most) for child in children if turn < len(orders[child])]
 
 
 def tree_order(levels, keys_of_rows, seed):
-    """levels: labels of rows, then parents of the clusters of each level."""
+    """levels: labels of rows, followed by the parents of each level's clusters."""
     labels = levels[0]
     orders = {}
     for row in numpy.lexsort((numpy.arange(len(labels)), keys_of_rows)):
@@ -50,7 +50,7 @@ def tree_order(levels, keys_of_rows, seed):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """61 rows in 7 clusters of very different sizes."""
+    """61 rows in 7 clusters with very different sizes."""
     folder = tmp_path_factory.mktemp("select")
     draw_photos(folder / "photos", 60)
     random = numpy.random.default_rng(3)
@@ -102,7 +102,7 @@ def test_balanced_as_numpy(folder, select, tmp_path, count):
     assert rows == tree_order([labels], philox(7, ROW_STREAM, numpy.arange(len(labels))), 7)[:count]
     assert attributes["method"] == "balanced" and attributes["seed"] == 7
     assert reasons == [f"of cluster {labels[row]}" for row in rows]
-    # The largest equal shares.
+    # The largest possible equal shares.
     shares, sizes = numpy.bincount(labels[rows], minlength=7), numpy.bincount(labels, minlength=7)
     cap = shares.max()
     assert all(share == size or share >= cap - 1 for share, size in zip(shares, sizes))
@@ -222,7 +222,7 @@ def test_what_clusters_hide_is_counted(folder, select, tmp_path):
 
 @pytest.mark.parametrize("more", [[], [9]])
 def test_covering_radius_within_limits_of_clusters(folder, select, tmp_path, more):
-    """Images that --per-cluster leaves out are candidates, too: none is farther than the radius."""
+    """Images that --per-cluster excludes count, too: none of them is farther away than the radius."""
     _, _, values = clusters_of(folder)
     select(*more, "--per-cluster", 2, "--method", "diverse", "--feature", "rows", "--json", "out.json")
     chosen = values[stored(tmp_path)[0]].astype("f8")

@@ -1,4 +1,4 @@
-"""Shares of a list: --shard."""
+"""Ingesting shares of a list with --shard."""
 import json
 import os
 import resource
@@ -15,7 +15,7 @@ NO_LAUNCHER = {name: None for name in os.environ
 
 
 def table(path):
-    """Rows and failures of a result, as lists."""
+    """Rows and failures of a result as lists."""
     with h5py.File(path) as file:
         return ([(name, tuple(row)) for name, row in zip(file["images/path"][()],
                                                          file["features/gray_8"][()])],
@@ -61,7 +61,7 @@ def test_a_shard_is_updated_and_stays_one(clpipe, photos, tmp_path):
     again = clpipe("ingest", "t", "-o", "s.h5")
     assert "nothing new" in again.stdout and "1/2" in again.stdout
     assert "shard     1/2: files" in clpipe("info", "s.h5").stdout
-    # A file that only the other shard has: the list is another one.
+    # A new file that only the other shard has changes the list.
     shutil.copy(tmp_path / "t/red/00.png", tmp_path / "t/aaa.png")
     assert clpipe("ingest", "t", "-o", "s.h5", "-q").returncode == 0
     assert share(tmp_path / "s.h5")["list_digest"] != about["list_digest"]
@@ -130,7 +130,7 @@ def test_shards_need_given_codebooks(clpipe, photos):
 
 @pytest.mark.deep
 def test_a_preset_with_given_codebooks(clpipe, tmp_path, photos):
-    """A share has the values that the whole has."""
+    """A share has the same values as the whole."""
     assert clpipe("codebook", photos, "-o", "c.h5", "--preset", "fast", "-q").returncode == 0
     given = ["--preset", "fast", "--codebook", "c.h5", "-q"]
     assert clpipe("ingest", photos, "-o", "all.h5", *given).returncode == 0
@@ -147,7 +147,7 @@ def test_a_preset_with_given_codebooks(clpipe, tmp_path, photos):
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory, mixed):
-    """A directory with spoiled files and strange names, and archives of it."""
+    """A directory with damaged files and strange names, and archives of it."""
     top = tmp_path_factory.mktemp("collection")
     shutil.copytree(mixed, top / "t")
     shutil.copy(mixed / "red/00.png", top / "t/new\nline.png")
@@ -171,7 +171,7 @@ def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
                   **run).returncode == 1
     assert clpipe("verify", "l.h5").returncode == 0
 
-    def named(result):  # with the directory in front of what came from it
+    def named(result):  # adds the directory to names that come from it
         with h5py.File(tmp_path / f"{result}.h5") as file:
             first = [b"t/" if result == "d" and source == 0 else b""
                      for source in file["images/source"][()]]
@@ -179,7 +179,7 @@ def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
         return [(b + name, row) for b, (name, row) in zip(first, images)], [r for _, r in failures]
     assert named("l") == named("d")
     assert "nothing new" in clpipe("ingest", f"@{tmp_path}/L", "-o", tmp_path / "l.h5", **run).stdout
-    # A list of a list is that list; shares of it are told apart by its digest.
+    # A list made from a list is the same; its digest identifies the shares.
     assert clpipe("list", f"@{tmp_path}/L", "-o", tmp_path / "M", "-q", **run).returncode == 0
     assert (tmp_path / "L").read_bytes() == (tmp_path / "M").read_bytes()
     dry = clpipe("ingest", f"@{tmp_path}/L", "--dry-run", "--shard", "1/3", "--json", "-", **run)
@@ -215,7 +215,7 @@ def test_a_list_made_by_find(clpipe, photos, tmp_path):
 
 
 def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
-    """A list of 40,000 missing files; at most a megabyte may be written to disk."""
+    """A list of 40,000 missing files, of which a share may write at most a megabyte to disk."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
         b"f %d 1.5 pictures/%08d.jpg\0" % (1000 + i % 9, i) for i in range(40000)))
     assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0
@@ -228,13 +228,12 @@ def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["shard"]["list_count"] == 40000 and 27900 < report["shard"]["first"] < 28100
     assert 0 < report["images_failed"] < 100
-    # Of another source, everything does.
+    # Other sources need the space of the whole list.
     check_one_error(run("@H"), 3, "temporary file")
 
 
 def listed_blocks():
-    """Samples, files and members of archives that do not exist: 5 blocks, none with exactly 4,096
-    items."""
+    """Samples, files and members of archives that do not exist: 5 blocks, none of them with exactly 4,096 items."""
     for i in range(5000):
         yield b"f %d 1.5 t/%05d.%s" % (i * 7919 % 1000, i // 2, b"cls" if i % 2 else b"jpg")
     yield b"z 700000 2 whole.tgz"
@@ -246,7 +245,7 @@ def listed_blocks():
 
 @pytest.mark.deep
 def test_blocks_of_a_list(clpipe, tmp_path):
-    """A share is read from where it begins, and is what reading everything (--include) gives."""
+    """A share is read from its first block; the result is the same as reading everything (--include)."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(line + b"\0" for line in listed_blocks()))
     assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0
     written = (tmp_path / "L").read_bytes()
@@ -266,12 +265,12 @@ def test_blocks_of_a_list(clpipe, tmp_path):
             assert ours["shard"] == whole["shard"] and ours["images_failed"] == whole["images_failed"] > 0
     for i in range(0, 1000, 97):
         assert share(i, 1000)["shard"] == share(i, 1000, name="H")["shard"]
-    # One that is cut off, also between two records, is none made by hand.
+    # A truncated list, even if cut between two records, is not mistaken for one made by hand.
     ends = [i + 1 for i, byte in enumerate(written) if byte == 0]
     for end in ends[0], ends[1], ends[len(ends) // 2], ends[-2]:
         (tmp_path / "C").write_bytes(written[:end])
         check_one_error(dry(0, 7, name="C"), 3, "the list C is cut off")
-    # What was changed since is found by the shares that read it.
+    # Changes are detected by the shares that read the changed block.
     at = written.index(b"m 5 5512 5.jpg")
     (tmp_path / "C").write_bytes(written[:at] + b"m 6" + written[at + 3:])
     assert share(0, 7, name="C")["images_failed"] > 0
@@ -281,7 +280,7 @@ def test_blocks_of_a_list(clpipe, tmp_path):
 
 
 def test_a_path_that_is_listed_twice(clpipe, photos, tmp_path):
-    """It is one row, in every kind of list, and of sources that have something in common."""
+    """Such a path is a single row in all kinds of lists and in overlapping sources."""
     shutil.copytree(photos, tmp_path / "t")
     names = ["t/red/00.png", "./t/blue/02.jpg", "t/blue/02.jpg", "t/green/01.jpg", "t//red/00.png"]
     (tmp_path / "plain").write_text("\n".join(names))
@@ -352,5 +351,5 @@ def test_the_number_in_a_name_is_as_wide_as_the_last(clpipe, photos, tmp_path, s
     assert clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").returncode in (0, 3)
     made = [path.name for path in tmp_path.iterdir() if path.suffix == ".h5"]
     assert made in ([f"s-{name}.h5"], [])
-    if not made:  # a shard without a file
+    if not made:  # a shard without files
         assert f"s-{name}.h5" in clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").stderr

@@ -1,4 +1,4 @@
-"""clpipe export --what shards: contents of the archives, also after failures while writing."""
+"""clpipe export --what shards: contents of the archives, also after failed writes."""
 
 import hashlib
 import io
@@ -39,7 +39,7 @@ def export(folder, *words, code=0):
 
 
 def members(directory):
-    """Reads all archives in order: {key: {suffix: bytes}}."""
+    """Reads all archives in order; returns {key: {suffix: bytes}}."""
     found = {}
     for path in sorted(directory.glob("shard-*.tar")):
         with tarfile.open(path) as tar:
@@ -78,7 +78,7 @@ def test_contents(folder, tmp_path):
     for one in index["shardlist"]:
         archive = (tmp_path / "out" / one["url"]).read_bytes()
         assert hashlib.sha256(archive).hexdigest() == one["sha256"] and len(archive) == one["filesize"]
-    # The archives themselves give the same rows; and they are skipped below another source.
+    # Ingesting the archives gives the same rows; they are skipped below another source.
     again = run_clpipe("ingest", "out", "--archives", "-o", "again.h5", "--feature", "gray:bins=16", "--device", "cpu", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     with h5py.File(folder / "f.h5") as one, h5py.File(tmp_path / "again.h5") as two:
@@ -114,7 +114,7 @@ def test_shares(folder, tmp_path):
 
 
 def test_shares_at_the_same_time(folder, tmp_path):
-    """All begin in a directory that is new, or that is there and stays the same one, and all may be the last."""
+    """All shares start in a new or existing directory, which is not replaced, and any of them may finish last."""
     export(folder, "--to", tmp_path / "whole", "--samples", 9)
     for i in range(12):
         out = tmp_path / f"out{i}"

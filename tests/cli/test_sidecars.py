@@ -1,4 +1,4 @@
-"""Sidecar files of pictures: --sidecar."""
+"""--sidecar: sidecar files of pictures."""
 import io
 import json
 import os
@@ -28,7 +28,7 @@ def columns(path):
 
 @pytest.fixture
 def samples(tmp_path, photos):
-    """Samples in a directory and in archives; some lack something, or have it before the picture."""
+    """Samples in a directory and in archives; some have no sidecar files, or have them before the picture."""
     red, blue = (sorted((photos / tint).iterdir())[0].read_bytes() for tint in ("red", "blue"))
     files = {"a/1.jpg": red, "a/1.cls": b" 7\n", "a/2.cls": b"3", "a/2.json": b'{"x": [1,\n2]}',
              "a/2.png": blue, "a/2.txt": "a caf\u00e9\n".encode(), "a/3.seg.png": red, "a/3.txt": b"x\0y",
@@ -66,10 +66,10 @@ def test_columns(clpipe, samples, tmp_path):
     lines = clpipe("export", "s.h5", "--what", "images", "--format", "jsonl").stdout.splitlines()
     assert [json.loads(line)["cls"] for line in lines[:4]] == ["7", "3", None, "-12"]
     assert [json.loads(line)["txt"] for line in lines[:2]] == [None, "a caf\u00e9"]
-    # Clusters are added to a copy of the file, which keeps the columns.
+    # Clusters are added to a copy of the file, which keeps these columns.
     assert clpipe("cluster", "s.h5", "-k", "2", "-q").returncode == 0
     assert columns(tmp_path / "s.h5") == found
-    # Without the option there are none; an update adds them.
+    # Without --sidecar there are no such columns; an update adds them.
     assert clpipe("ingest", "s.tar", "-o", "n.h5", *FEATURE).returncode == 1
     with h5py.File(tmp_path / "n.h5") as file:
         assert "cls" not in file["images"] and "key" not in file["images"]
@@ -97,7 +97,7 @@ def test_repair_keeps_columns(clpipe, samples, tmp_path):
     assert clpipe("verify", "s.h5").returncode == 0
     assert clpipe("ingest", "t", "-o", "s.h5", "-q").returncode == 1
     assert columns(tmp_path / "s.h5") == whole and digest(tmp_path / "s.h5") == before
-    # Of columns that are incomplete none is kept; an update that finds no other change restores them.
+    # Incomplete columns are dropped; the next update restores them even if nothing else has changed.
     os.remove(tmp_path / "s.h5.damaged")
     with h5py.File(tmp_path / "s.h5", "r+") as file:
         del file["images/json"]
@@ -108,7 +108,7 @@ def test_repair_keeps_columns(clpipe, samples, tmp_path):
 
 
 def test_an_update_takes_new_texts(clpipe, samples, tmp_path):
-    """Texts are compared where no image has changed, and the file is written only if they have."""
+    """Texts are compared even if no image has changed; the file is written only if a text has changed."""
     ingest = ["ingest", "t", "-o", "t.h5", "--sidecar", *FEATURE, "--allow-failures", "1"]
     assert clpipe(*ingest).returncode == 0
     (tmp_path / "t" / "a" / "1.cls").write_text("8")
@@ -122,7 +122,7 @@ def test_an_update_takes_new_texts(clpipe, samples, tmp_path):
 @pytest.mark.deep
 @needs_archives
 def test_shards_keep_samples_together(clpipe, samples, tmp_path):
-    (tmp_path / "t/b/1.cls").write_text("cat")  # one shard has text, the others have numbers
+    (tmp_path / "t/b/1.cls").write_text("cat")  # one shard has text, the others numbers
     assert clpipe("list", "t", "s.tar", "-o", "L", "-q").returncode == 0
     assert clpipe("ingest", "@L", "-o", "one.h5", "--sidecar", *FEATURE).returncode == 1
     for i in range(3):

@@ -1,4 +1,5 @@
-"""clpipe similar: neighbours as numpy finds them, of images and of other pictures, stored and refused."""
+"""clpipe similar: neighbours of images and of other pictures compared with numpy; stored neighbours; refused
+requests."""
 
 import csv
 import io
@@ -18,12 +19,12 @@ COLUMNS = ["query", "rank", "row", "path", "distance", "squared_distance"]
 
 @pytest.fixture
 def file(finished, tmp_path):
-    """A file of thirteen images with two features, to be changed."""
+    """A file of thirteen images with two features, which tests may change."""
     return shutil.copy(finished, tmp_path / "photos.h5")
 
 
 def space(rows, metric):
-    """Rows in the metric's space, rounded to float32 as they are there."""
+    """Rows in the metric's space, rounded to float32."""
     rows = rows.astype("f8")
     if metric == "hellinger":
         rows = numpy.sqrt(rows)
@@ -33,7 +34,7 @@ def space(rows, metric):
 
 
 def nearest(points, queries, own, n):
-    """Rows and squared distances, -1 and NaN if there are fewer; ties go to the lowest row."""
+    """Rows and squared distances, with -1 and NaN if there are fewer; ties go to the lowest row."""
     rows = numpy.full((len(queries), n), -1)
     squared = numpy.full((len(queries), n), numpy.nan)
     for i, query in enumerate(queries):
@@ -123,7 +124,7 @@ def test_formats(clpipe, file, tmp_path):
 # --- other pictures --------------------------------------------------------------------------------
 
 def test_pictures_that_are_not_in_the_file(clpipe, file, mixed, tmp_path):
-    """A copy elsewhere has the features of the original, so that is at distance 0."""
+    """A copy elsewhere has the same features as the original, which is therefore at distance 0."""
     values, paths = read(file)
     points = space(values, "hellinger")
     (tmp_path / "@odd").mkdir()
@@ -139,7 +140,7 @@ def test_pictures_that_are_not_in_the_file(clpipe, file, mixed, tmp_path):
 
 @pytest.mark.deep
 def test_described_with_the_options_of_the_file(clpipe, tmp_path):
-    """Transparency, orientation, decode scale, a grid and another normalisation."""
+    """Transparency, orientation, decode scale, a grid and normalisation are those of the file."""
     from PIL import Image
     random = numpy.random.default_rng(5)
     (tmp_path / "in").mkdir()
@@ -178,7 +179,7 @@ def test_pictures_that_cannot_be_described(clpipe, file, mixed, tmp_path):
 
 @pytest.mark.deep
 def test_each_of_several_pictures_has_its_answer(clpipe, file, mixed, tmp_path):
-    """One file by several names, odd names, images of the file and of none, and failures among them."""
+    """One file under several names, odd names, images of the file and others, and some failures."""
     values, paths = read(file)
     points = space(values, "hellinger")
     new, bad = tmp_path / "new", mixed / "bad"
@@ -218,7 +219,7 @@ def test_each_of_several_pictures_has_its_answer(clpipe, file, mixed, tmp_path):
     check_failures(clpipe("similar", file, *names, *common, "-o", "rows.npy", "-q"))
     rows = numpy.load(tmp_path / "rows.npy")
     assert [i for i, name in enumerate(names) if (rows[i] < 0).all()] == [i for i, name in enumerate(names) if name in wrong]
-    # No answer at all.
+    # If all pictures fail, there is no answer.
     result = clpipe("similar", file, "nothing.jpg", bad / "cut.jpg", *common)
     assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (3, "", 3)
     check_one_error(clpipe("similar", file, "row:99", *common), 2, "no row 99")
@@ -272,7 +273,7 @@ def test_verify_finds_wrong_neighbours(clpipe, file):
 # --- diffusion -------------------------------------------------------------------------------------
 
 def diffusion(points, queries, own):
-    """Scores and squared distances by the formulas of docs/search.md; own: the row of a query, or -1."""
+    """Scores and squared distances by the formulas of docs/search.md; own: the row of each query, or -1."""
     n, a = len(points), 0.9
     lengths = (points ** 2).sum(axis=1)
 
@@ -304,7 +305,7 @@ def diffusion(points, queries, own):
 
 
 def check_diffused(lines, scores, squared, own):
-    """All others in descending order of score, and those without any in that of distance."""
+    """Checks that rows are in descending order of score, and those without a score in order of distance."""
     found = [int(line[2]) for line in lines]
     assert sorted(found) == [i for i in range(len(scores)) if i != own]
     assert [float(line[6]) for line in lines] == pytest.approx(scores[found], rel=1e-6, abs=1e-11)
@@ -325,8 +326,8 @@ def diffused(clpipe, *args):
 
 @pytest.mark.deep
 def test_diffusion(clpipe, file, mixed, tmp_path):
-    """Rows, a picture that is not in the file, and a collection of several parts, from one thread or more;
-    the stored neighbours give the same bytes."""
+    """Rows, a picture that is not in the file, and a graph of several components, with any number of threads;
+    stored neighbours give the same bytes."""
     points = space(read(file)[0], "hellinger")
     shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
     copied = read(file)[1].index("green/01.jpg")
@@ -341,7 +342,7 @@ def test_diffusion(clpipe, file, mixed, tmp_path):
     numbers = numpy.random.default_rng(8)
     count = 500
     values = numbers.standard_normal((count, 20)) + 3 * numbers.standard_normal((12, 20)).repeat(42, 0)[:count]
-    # Far from the others, and opposite: a part of its own that nothing else reaches.
+    # Two groups far from the others: components that are not connected to the rest.
     values[:40] = 100 + numbers.random((40, 20))
     values[40:60] = -100 - numbers.random((20, 20))
     from PIL import Image
@@ -364,7 +365,7 @@ def test_diffusion(clpipe, file, mixed, tmp_path):
     assert clpipe("similar", "many.h5", "--all", "-n", 17, "--feature", "v", "--metric",
                   "cosine").returncode == 0
     assert diffused(clpipe, *command) == lines
-    # They are used: a wrong one changes the answer, until the metric is another.
+    # Stored neighbours are used: a wrong one changes the answer, unless another metric is requested.
     with h5py.File(tmp_path / "many.h5", "r+") as f:
         f["neighbours/v/rows"][250] = f["neighbours/v/rows"][0]
     assert diffused(clpipe, *command) != lines
@@ -376,7 +377,7 @@ def test_diffusion(clpipe, file, mixed, tmp_path):
 # --- expansion -------------------------------------------------------------------------------------
 
 def expanded(points, queries, own, n):
-    """Each query by the mean of itself and its n nearest of `points`, as docs/search.md says."""
+    """Replaces each query by the mean of itself and its n nearest of `points`, as defined in docs/search.md."""
     sums = numpy.array(queries)
     for total, near in zip(sums, nearest(points, queries, own, n)[0]):
         for row in near[near >= 0]:
@@ -387,8 +388,8 @@ def expanded(points, queries, own, n):
 @pytest.mark.deep
 @pytest.mark.parametrize("n", [3, 1000])
 def test_expansion(clpipe, file, mixed, tmp_path, n):
-    """Of rows and a picture that is not in the file; the stored neighbours give the same bytes. Means of
-    the same rows are equal but for their rounding, so order is checked by distance."""
+    """Rows and a picture that is not in the file; stored neighbours give the same bytes. Means of the same
+    rows may differ by rounding, so the order is checked by distance."""
     points = space(read(file)[0], "hellinger")
     shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
     copied = read(file)[1].index("green/01.jpg")
@@ -431,8 +432,8 @@ def test_misuse(clpipe, file, mixed):
 
 @pytest.mark.deep
 def test_rows_without_values(clpipe, file, tmp_path):
-    """They have no neighbours and are nobody's neighbours; the others' neighbours are the same as
-    without them."""
+    """Such rows have no neighbours and are not neighbours; the other rows' neighbours are the same as without
+    them."""
     rows = numpy.random.default_rng(5).random((13, 3)).astype("f4")
     rows[6] = rows[9] = numpy.nan
     there = [i for i in range(13) if i not in (6, 9)]

@@ -1,5 +1,5 @@
-"""tools/slurm on a Slurm of one node that the test starts: prepare, array, requeue, merge, cluster; processes that
-srun starts, with MPI and without. Logs stay in build/slurm."""
+"""tools/slurm with a Slurm of one node that the test starts: prepare, array, requeue, merge and cluster; and
+processes started by srun with and without MPI. Logs are kept in build/slurm."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import pytest
 from conftest import CLPIPE, ROOT, digest, draw_photos, run_clpipe
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
-# What srun --mpi= starts processes of each MPI by.
+# The argument of srun --mpi= for each MPI.
 STEPS = {"openmpi": "pmix", "mpich": "pmi2"}
 INGEST = ("--feature", "gray:bins=8", "--device", "cpu")
 SUBMIT = ROOT / "tools" / "slurm" / "submit"
@@ -68,7 +68,7 @@ def installed(name):
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
-    """Its environment."""
+    """Starts Slurm; returns the environment for its commands."""
     missing = [name for name in PROGRAMS if not installed(name)]
     if missing or os.geteuid() != 0:
         pytest.skip(f"not installed: {', '.join(missing)}" if missing else "Slurm's daemons need root")
@@ -123,7 +123,7 @@ def wait_for(env, condition, what, seconds=300):
 
 
 def why_no_step(env, mpi):
-    """What srun, or the build, lacks for a step of this MPI; empty if nothing."""
+    """Says what srun or the build lacks for a step with this MPI; empty if nothing."""
     if not (CLPIPE.parent / f"mpi-{mpi}.so").exists():
         return f"clpipe was built without {mpi}"
     result = subprocess.run(["srun", f"--mpi={STEPS[mpi]}", "true"], env=env, text=True, capture_output=True, timeout=60)
@@ -140,7 +140,7 @@ def run_srun(env, kind, ranks, *args, cwd, code=0):
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory, photos, program):
-    """What one process makes: its rows, an ingest and a clustering of them."""
+    """The results of one process: rows, an ingest, and a clustering of the rows."""
     place = tmp_path_factory.mktemp("one")
     values = numpy.random.default_rng(7)
     numpy.save(place / "rows.npy", values.normal(0, 1, (2000, 17)).astype("f4"))
@@ -154,7 +154,7 @@ def one(tmp_path_factory, photos, program):
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", STEPS)
 def test_srun_starts_ranks(slurm, one, photos, tmp_path, mpi):
-    """The identities of one process, by two and three ranks; a step of one task needs no MPI."""
+    """Two and three ranks give the identities of one process; a step with one task needs no MPI."""
     lacks = why_no_step(slurm, mpi)
     if lacks:
         pytest.skip(lacks)
@@ -173,7 +173,7 @@ def test_srun_starts_ranks(slurm, one, photos, tmp_path, mpi):
 
 
 def tasks_of(directory):
-    """The processes of clpipe by rank that srun has started there."""
+    """The clpipe processes that srun has started in this directory, by rank."""
     found = {}
     for process in Path("/proc").iterdir():
         try:
@@ -188,7 +188,7 @@ def tasks_of(directory):
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", STEPS)
 def test_srun_is_signalled(slurm, one, tmp_path, mpi):
-    """It hands SIGUSR1 on, as cluster.sbatch needs; a rank that is killed ends the others. The checkpoint stays."""
+    """srun forwards SIGUSR1, as cluster.sbatch requires; killing a rank ends the others. The checkpoint is kept."""
     lacks = why_no_step(slurm, mpi)
     if lacks:
         pytest.skip(lacks)
@@ -215,7 +215,8 @@ def test_srun_is_signalled(slurm, one, tmp_path, mpi):
 
 @pytest.mark.slow
 def test_srun_without_mpi(slurm, one, photos, tmp_path):
-    """One task works alone; two do with outputs of their own; who must share one output says what is missing."""
+    """One task works alone, and so do two tasks with separate outputs; tasks with a common output are told
+    that MPI is missing."""
     def ingest(ranks, *args, code=0):
         return run_srun(slurm, "none", ranks, *args, cwd=tmp_path, code=code)
 
@@ -239,8 +240,8 @@ def test_srun_without_mpi(slurm, one, photos, tmp_path):
 
 @pytest.mark.slow
 def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
-    """Three tasks, of which one is stopped in the middle: the identity of one ingest; clusters of it, by two ranks
-    where srun can start them."""
+    """Three tasks, one of which is stopped midway, give the identity of a single ingest; two ranks cluster it
+    if srun can start them."""
     photos = tmp_path / "photos"
     photos.mkdir()
     count = len(draw_photos(photos, 240))
@@ -259,7 +260,7 @@ def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
                         result.stdout)
     begun = job / "shard-1.h5.partial" / "command"
     wait_for(slurm, lambda: begun.exists() or (job / "shard-1.h5").exists(), "shard 1 has not begun")
-    assert begun.exists(), "shard 1 was done before it could be stopped"
+    assert begun.exists(), "shard 1 finished before it could be stopped"
     running = re.findall(r"^(\d+) \S*_1$", command(slurm, "squeue", "-h", "-r", "-o", "%A %i", "-t", "R"), re.M)
     for number in running:
         command(slurm, "scancel", "--batch", "--signal=USR1", number)
@@ -282,7 +283,7 @@ def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
 
 
 def run_job(env, script, place, *options, start=None, **more):
-    """Submits a script of tools/slurm in a directory with a list; `start` gets the job's number once it works."""
+    """Submits a script of tools/slurm in a directory with a list; `start` is called with the job number."""
     number = subprocess.run(["sbatch", "--parsable", "-D", place, *options, SUBMIT.parent / script, *INGEST], env={**env, **more},
                             text=True, capture_output=True, check=True).stdout.strip()
     if start:
@@ -292,7 +293,7 @@ def run_job(env, script, place, *options, start=None, **more):
 
 @pytest.fixture
 def slow_program(tmp_path):
-    """Exits with 4 when stopped, without output."""
+    """A program that exits with status 4 when it is stopped, without output."""
     program = tmp_path / "slow"
     program.write_text("""#!/bin/bash
 [[ $1 == ingest ]] || exit 2

@@ -1,5 +1,5 @@
-"""Features stored as float16 and uint8: the values are those of docs/features.md, every command reads
-them, updates keep them, and the type is part of the identity."""
+"""Features stored as float16 and uint8: values follow docs/features.md, all commands read them, updates keep
+them, and the type is part of the identity."""
 
 import shutil
 import sys
@@ -25,7 +25,7 @@ def clpipe(*args, code=0):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, program):
-    """p (13 images), and wide.h5 with the features as float32."""
+    """p has 13 images, and wide.h5 has their features as float32."""
     draw_photos(tmp_path / "p")
     monkeypatch.chdir(tmp_path)
     ingest("wide.h5")
@@ -42,7 +42,7 @@ def stored(path):
 
 
 def encode(values, kind, attributes):
-    """float32 values as stored, and the values read back."""
+    """Encodes float32 values; returns the stored and the decoded values."""
     if values.dtype == numpy.uint32 or kind == "float32":
         return values, values
     if kind == "float16":
@@ -75,7 +75,7 @@ def test_values_and_readers(place, kind):
             assert numpy.array_equal(file.feature(name), read)
             assert numpy.array_equal(file.feature(name, slice(3, 5)), read[3:5])
     assert f"values of {kind}" in clpipe("info", "x.h5")
-    # The same as of the values that are read.
+    # Clustering gives the same result as clustering the decoded values.
     name = "dct_fisher2"
     clpipe("cluster", "x.h5", "-k", "3", "--feature", name)
     clpipe("cluster", f"{name}.npy", "-k", "3", "-o", "r.h5")
@@ -101,7 +101,7 @@ def test_updates(place, kind):
     shutil.move(place / "hold", moved)
     clpipe("ingest", "p", "-o", "x.h5")
     assert "no problems found" in clpipe("verify", "x.h5")
-    # New rows have the labels that their stored values give.
+    # Labels of new rows are computed from their stored values.
     shutil.copy("x.h5", "y.h5")
     for name in ("h", "dct_fisher2"):
         clpipe("assign", "old.h5", "y.h5", "--name", name, "--force")

@@ -1,4 +1,4 @@
-"""JPEG entropy code on the device: the same file, failures and messages included, as from the host."""
+"""Decoding JPEG entropy code on the device gives the same file as on the host, including failures and messages."""
 
 import io
 import json
@@ -18,7 +18,7 @@ SIDES = (1, 2, 5, 7, 8, 9, 15, 16, 17, 33, 64, 95, 130, 261)
 
 
 def scene(random, height, width):
-    """Smooth shapes, edges and some noise, as in photographs."""
+    """Smooth shapes, edges and some noise, as in a photograph."""
     y, x = numpy.mgrid[0:height, 0:width]
     planes = []
     for _ in range(3):
@@ -35,7 +35,7 @@ def encode(image, **options):
 
 
 def with_restarts(image, interval, **options):
-    """OpenCV writes restart markers; without it, decode's unit tests cover them."""
+    """OpenCV writes restart markers; without it, only the unit tests of decode cover them."""
     cv2 = pytest.importorskip("cv2")
     pixels = numpy.asarray(image)[:, :, ::-1] if image.mode == "RGB" else numpy.asarray(image)
     ok, data = cv2.imencode(".jpg", numpy.ascontiguousarray(pixels),
@@ -46,7 +46,7 @@ def with_restarts(image, interval, **options):
 
 
 def mutate(random, data):
-    """Bits flipped, cut, cut and closed, bytes removed."""
+    """Flips bits, truncates with and without an end marker, or removes bytes."""
     data = bytearray(data)
     kind = random.integers(0, 5)
     size = len(data)
@@ -67,7 +67,7 @@ def mutate(random, data):
 
 
 def fill_slots(directory):
-    """The first files fill small slots; later ones arrive when the kernels are proven."""
+    """Adds files that fill the small slots first, so that later files arrive after the kernels are proven."""
     random = numpy.random.default_rng(SEED)
     for number in range(3):
         data = encode(scene(random, 900, 1100), progressive=True)
@@ -78,7 +78,7 @@ SLOTS = ("--slot-size", "1M", "--slots", "2")
 
 
 def compare(source, directory, *options):
-    """What the device does is what the host does; returns what came to the device."""
+    """Checks that device and host give the same file; returns the report of JPEG files on the device."""
     reports = {}
     for where in ("host", "coefficients", "device"):
         name = directory / f"{where}.h5"
@@ -96,7 +96,7 @@ def compare(source, directory, *options):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """All samplings, tables and sizes, and restart intervals."""
+    """Files with all samplings, tables, sizes and restart intervals."""
     directory = tmp_path_factory.mktemp("made")
     fill_slots(directory)
     random = numpy.random.default_rng(SEED)
@@ -122,11 +122,11 @@ def made(tmp_path_factory):
 def test_made_files(program, made, tmp_path, options):
     jpeg = compare(made, tmp_path, *SLOTS, *options)
     assert jpeg["progressive"] == 3
-    assert jpeg["handed_back"] <= (6 if ALL else 3)  # not repaired in 12 rounds
+    assert jpeg["handed_back"] <= (6 if ALL else 3)  # those that 12 rounds do not repair
     if options[0] in ("--memory", "--device-memory"):
-        assert jpeg["streams"] == 0  # no room for their coefficients
+        assert jpeg["streams"] == 0  # there is no room for their coefficients
     if options == ["--threads", "1"]:
-        assert jpeg["streams"] > 50  # but narrow 4:2:0, and what threads decode while slots are full
+        assert jpeg["streams"] > 50  # except narrow 4:2:0 files, and files that threads decode while slots are full
 
 
 @pytest.mark.deep
@@ -172,8 +172,8 @@ def read_thumbnails(path):
 
 @pytest.mark.parametrize("size", [32, pytest.param(130, marks=pytest.mark.slow)])
 def test_thumbnails_from_devices(program, made, tmp_path, size):
-    """Those of streams are those of coefficients. Before kernels are proven, and where slots are full, the
-    host makes them of pixels."""
+    """Thumbnails made from streams equal those made from coefficients. The host makes them from pixels before
+    kernels are proven and while slots are full."""
     jpeg = compare(made, tmp_path, *SLOTS, "--threads", "1", "--thumbnails", str(size))
     assert jpeg["streams"] > 50
     host, coefficients, device = (read_thumbnails(tmp_path / f"{where}.h5")
@@ -197,12 +197,12 @@ def test_large_thumbnails_are_made_on_the_host(program, made, tmp_path):
     ("clpipe", ["--jpeg-pixels", "coefficients"], 256 << 20),
     ("clpipe", ["--jpeg-pixels", "device", "--isolate"], 256 << 20),
     ("clpipe", [], 256 << 20),
-    ("clpipe_null", [], 320 << 20),  # any device takes streams
+    ("clpipe_null", [], 320 << 20),  # all devices accept streams
     ("clpipe_null", ["--jpeg-pixels", "host"], 256 << 20),
     ("clpipe_null", ["--memory", "256M"], 256 << 20),
 ])
 def test_default_memory(program, made, tmp_path, name, options, expected):
-    """64M for each thread where a device decodes entropy code."""
+    """The default is 64 MiB per thread if a device decodes entropy code."""
     path = CLPIPE.parent / name
     if not path.exists():
         pytest.skip(f"{path} is not built")

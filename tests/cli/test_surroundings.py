@@ -1,6 +1,6 @@
-"""What a process lacks - descriptors, memory, PATH, environment, signals, a directory for temporary files -
-and caches that are damaged or that others can write to: every command ends with the right result, or with one
-line and in a state that resumes."""
+"""Processes without sufficient descriptors, memory, PATH, environment, signals or temporary directory, and
+caches that are damaged or writable by others: each command gives the right result, or fails with one line in
+a state that can be resumed."""
 
 import atexit
 import hashlib
@@ -19,7 +19,7 @@ from test_home import place  # noqa: F401 (a fixture)
 
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 STRANGER, ATTACKER = 54321, 54323
-# At the end, since tests of another worker may use it.
+# Removed at exit, because tests of other workers may use it.
 atexit.register(shutil.rmtree, f"/dev/shm/clpipe-cache-{STRANGER}", ignore_errors=True)
 FEATURE = ["--feature", "rgb:bins=8x8x8"]
 
@@ -39,7 +39,7 @@ def close_all():
         os.close(fd)
 
 
-# What is taken away: variables, and what happens before the program starts.
+# What is missing: environment variables, and changes before the program starts.
 LACKS = {
     "no PATH": ({"PATH": None}, None),
     "an empty PATH": ({"PATH": ""}, None),
@@ -59,13 +59,13 @@ LACKS = {
     "files of 64 kB": ({}, limited(resource.RLIMIT_FSIZE, 64 << 10)),
     "umask 777": ({}, lambda: os.umask(0o777)),
 }
-# Repaired, or worked without.
+# In these cases the program succeeds.
 MENDED = {"no PATH", "an empty PATH", "a PATH without programs", "no environment", "SIGCHLD ignored", "no HOME",
           "TMPDIR is not there", "few, but more if asked for", "a stack of 128 kB", "28 descriptors", "umask 777"}
 
 
 def run_in(directory, args, variables=None, before=None, home=None, user=None, threads="2"):
-    """Runs the program; variables None: without an environment."""
+    """Runs the program; variables None: with an empty environment."""
     def prepare():
         if before:
             before()
@@ -104,7 +104,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory, photos, program):
-    """A directory with pictures, a result, and a HOME whose cache has all that the commands need."""
+    """A directory with pictures, a result, and a HOME whose cache is complete."""
     base = tmp_path_factory.mktemp("warm")
     shutil.copytree(photos, base / "photos")
     (base / "home").mkdir(mode=0o700)
@@ -117,7 +117,7 @@ def warm(tmp_path_factory, photos, program):
 
 @pytest.fixture
 def fresh(warm, tmp_path):
-    """The same, to be changed."""
+    """Copies of that directory, which tests may change."""
     def copy(name):
         directory = tmp_path / name
         shutil.copytree(warm, directory, symlinks=True)
@@ -126,7 +126,7 @@ def fresh(warm, tmp_path):
 
 
 def products(directory):
-    """What a command has written: identities of results, bytes of others."""
+    """What a command has written: identities of results, and contents of other files."""
     found = {}
     for path in sorted(directory.iterdir()):
         if path.suffix == ".h5":
@@ -139,7 +139,7 @@ def products(directory):
 
 
 def check(result, directory, args, expected, mended):
-    """The right result; or one line, and the same command gives it when nothing is lacking."""
+    """Checks for the right result, or for one line after which the same command succeeds in a normal environment."""
     said = [line for line in error_lines(result) if not line.startswith("clpipe: notice:")]
     if mended or result.returncode == 0:
         assert result.returncode == 0 and said == [], result.stderr
@@ -209,7 +209,7 @@ def test_few_processes(fresh, tmp_path, place, most):  # noqa: F811
 
 
 def test_a_picture_is_not_blamed_for_descriptors(fresh):
-    """28 for 16 threads: files wait for each other."""
+    """28 descriptors for 16 threads: files wait for each other."""
     directory = fresh("few")
     for i in range(60):
         shutil.copy(directory / "photos/red/00.png", directory / f"photos/{i}.png")
@@ -253,7 +253,7 @@ def replace(make):
 
 
 def driver_leftovers(home):
-    """PoCL's own directory, as a node that crashed leaves it."""
+    """Leftovers in PoCL's directory, as after a node crash."""
     for name in ("AA/B/k/0-0-0/k.so", "AA/B/program.bc", "tempfile_1"):
         path = home / ".cache/pocl/kcache" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +300,7 @@ DAMAGES = {
 
 
 def as_user(directory):
-    """Takes a user's place: that of a stranger, if the tests are root's."""
+    """Gives the directory to another user if the tests run as root; returns that user."""
     if os.geteuid() == 0:
         for path in [directory, *directory.rglob("*")]:
             os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
@@ -369,7 +369,7 @@ def entry(data):
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users can be taken by root only")
 @pytest.mark.parametrize("how", ["others may write", "a directory above", "a link", "an entry", "the temporary one"])
 def test_a_planted_library_is_not_loaded(fresh, place, how):  # noqa: F811
-    """Somebody puts a library where a cache is: it must not run as the victim."""
+    """Another user puts a library into the cache; it must not be run as the victim."""
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler")
     directory, proof = place / "place", place / "temporary" / "proof"
@@ -382,7 +382,7 @@ def test_a_planted_library_is_not_loaded(fresh, place, how):  # noqa: F811
     evil = (place / "evil.so").read_bytes()
     shared = place / "shared"
     shutil.copytree(directory / "home/.cache", shared / "cache")
-    planted = [*shared.rglob("kernels/*"), *shared.rglob("*.so")]  # of clpipe's cache, of PoCL's
+    planted = [*shared.rglob("kernels/*"), *shared.rglob("*.so")]  # in clpipe's cache and in PoCL's
     for path in planted:
         path.write_bytes(evil if path.suffix == ".so" and path.parent.name != "kernels" else entry(evil))
     assert planted
@@ -432,6 +432,6 @@ def test_root_takes_no_cache_of_a_user(fresh):
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
 def test_libraries_call_their_own_functions():
-    """An exported function of the program would be called by libraries that have one of that name."""
+    """If the program exported functions, libraries that have functions with the same name would call them."""
     lines = subprocess.run(["nm", "-D", "--defined-only", CLPIPE], capture_output=True, text=True).stdout
     assert [line for line in lines.splitlines() if line.split()[-2] in "Tt"] == []

@@ -1,5 +1,5 @@
-"""Choosing k: what a range of k stores is scikit-learn's, each value is that of `-k K` alone, and
-nothing of it depends on threads, memory or tiles."""
+"""Choosing k: the measures of a range equal those of scikit-learn, each value equals that of `-k K` alone,
+and nothing depends on threads, memory or tiles."""
 
 import json
 import re
@@ -21,7 +21,7 @@ SAMPLE = 2048
 
 
 def stored(path, name="kmeans"):
-    """The clustering's arrays, its attributes, the sweep's columns and the sweep's attributes."""
+    """The clustering's arrays and attributes, and the sweep's columns and attributes."""
     with h5py.File(path, "r") as file:
         group = file["clusters"][name]
         sweep = group.get("sweep", {})
@@ -62,7 +62,7 @@ def simplified(space, centroids, labels):
 # --- against scikit-learn -------------------------------------------------------------------------
 
 def check_value(found, arrays, space, sample=None):
-    """One value's measures; `sample`: the rows of its silhouette, None for all."""
+    """Checks the measures of one k; `sample`: the rows for the silhouette, None for all."""
     from sklearn import metrics
     labels = arrays["labels"]
     some = slice(None) if sample is None else sample
@@ -98,16 +98,16 @@ def test_photos(photo_file, tmp_path):
     assert list(columns["k"]) == [4, 8, 12]
     assert set(columns) == {"k", "iterations", "converged", "inertia", *MEASURES, *AGREEMENT}
     assert about["sample"] == len(space) and about["measure"] == "silhouette"
-    # What is stored is the report.
+    # The stored values are those of the report.
     for i, value in enumerate(report["sweep"]["values"]):
         assert value == {key: column[i] for key, column in columns.items()}
     assert report["sweep"]["reason"] == about["reason"]
     assert report["folders"] == attributes["folders"] == len(set(folders))
-    # The suggested k is the clustering.
+    # The clustering is the one with the suggested k.
     best = int(columns["silhouette"].argmax())
     assert attributes["k"] == columns["k"][best] == report["k"]
     assert columns["inertia"][best] == attributes["inertia"]
-    # Each value is -k K alone.
+    # Each value is that of -k K alone.
     for i, k in enumerate(columns["k"]):
         alone = tmp_path / f"{k}.h5"
         single = cluster(photo_file, "-k", k, "-o", alone, cwd=tmp_path)
@@ -129,7 +129,7 @@ def test_photos(photo_file, tmp_path):
 
 @pytest.fixture(scope="module")
 def mixture(program, tmp_path_factory):
-    """6,000 x 20 around 6 centres in rows.npy; returns (directory, rows)."""
+    """6,000 rows of 20 columns around 6 centres in rows.npy; returns (directory, rows)."""
     directory = tmp_path_factory.mktemp("mixture")
     random = numpy.random.default_rng(3)
     centres = random.normal(0, 1, (6, 20))
@@ -143,7 +143,7 @@ PHILOX_KEYS = 0x9E3779B9, 0xBB67AE85
 
 
 def drawn(seed, stream, counter):
-    """Philox4x32-10 as docs/clustering.md has it."""
+    """Philox4x32-10 as defined in docs/clustering.md."""
     word = 0xffffffff
     key = [seed & word, seed >> 32]
     x = [counter & word, counter >> 32, stream, 0]
@@ -155,7 +155,7 @@ def drawn(seed, stream, counter):
 
 
 def sample_of(n, seed):
-    """Floyd's draw."""
+    """Floyd's algorithm for a random sample."""
     chosen = set()
     for i in range(SAMPLE):
         last = n - SAMPLE + i
@@ -202,7 +202,7 @@ def test_same_bits(mixture, plain_bits, tmp_path, options):
 
 
 def test_many_clusters_are_chosen_by_all_rows(mixture, tmp_path):
-    """A sample says little where it has few rows of each cluster."""
+    """A sample is not meaningful if it has only a few rows of each cluster."""
     directory = mixture[0]
     report = cluster(directory / "rows.npy", "-k", "5:130:125", "--max-iter", 3, "-o", "r.h5",
                      cwd=tmp_path)
@@ -211,7 +211,7 @@ def test_many_clusters_are_chosen_by_all_rows(mixture, tmp_path):
 
 
 def test_few_rows(program, tmp_path):
-    """Measures that are not defined are NaN in the file and null in the report."""
+    """Undefined measures are NaN in the file and null in the report."""
     numpy.save(tmp_path / "rows.npy", numpy.float32([[0, 0], [0, 1], [9, 9], [9, 8]]))
     report = cluster("rows.npy", "-k", "1:4", "-o", "r.h5", cwd=tmp_path)
     values = report["sweep"]["values"]
@@ -240,14 +240,14 @@ def test_plot_in_the_terminal(swept, tmp_path, locale, glyphs):
     result = run_clpipe("cluster", directory / "rows.npy", "-k", "2:8", "-o", directory / "swept.h5",
                         cwd=tmp_path, env=locale)
     assert result.returncode == 0, result.stderr
-    assert "\x1b" not in result.stdout  # no terminal, no colours
+    assert "\x1b" not in result.stdout  # not a terminal, so no colours
     lines = plot_lines(result.stdout)
     assert [line[2:20].strip() for line in lines] == [
         "silhouette", "", "", "", "k", "simplified silh.", "Davies-Bouldin", "Calinski-Harabasz",
         "inertia"]
     for line in lines[:4] + lines[5:]:
         assert set(line[20:20 + 7 * 3]) <= set(glyphs), line
-    # The suggested k is a full column, no other one is.
+    # Only the suggested k has a full column.
     full = [column for column in range(7)
             if all(line[20 + 3 * column] == glyphs[-1] for line in lines[:4])]
     assert full == [max(range(7), key=lambda i: values[i]["silhouette"])] == [4]
@@ -257,7 +257,7 @@ def test_plot_in_the_terminal(swept, tmp_path, locale, glyphs):
 
 
 def test_plot_in_a_narrow_terminal(swept, tmp_path):
-    """On a terminal lines fit it, and the chosen column has a colour unless NO_COLOR is set."""
+    """Lines fit into the terminal, and the chosen column is coloured unless NO_COLOR is set."""
     import fcntl
     import os
     import pty
@@ -288,7 +288,7 @@ def test_plot_in_a_narrow_terminal(swept, tmp_path):
 
 @pytest.fixture(scope="module")
 def swept(mixture):
-    """swept.h5 of k from 2 to 8; returns (directory, the values)."""
+    """Makes swept.h5 with k from 2 to 8; returns (directory, the values)."""
     directory = mixture[0]
     report = cluster("rows.npy", "-k", "2:8", "--n-init", 1, "-o", "swept.h5", cwd=directory)
     return directory, report["sweep"]["values"]
@@ -298,7 +298,7 @@ def test_plot_as_svg(swept, tmp_path):
     from xml.etree import ElementTree
     directory, values = swept
     common = ["cluster", directory / "rows.npy", "-k", "2:8", "-o", directory / "swept.h5"]
-    for _ in range(2):  # a plot of before is replaced
+    for _ in range(2):  # an earlier plot is replaced
         result = run_clpipe(*common, "--plot", "k.svg", cwd=tmp_path)
         assert result.returncode == 0, result.stderr
     root = ElementTree.parse(tmp_path / "k.svg").getroot()
@@ -312,11 +312,11 @@ def test_plot_as_svg(swept, tmp_path):
               if circle.get("class") == "chosen"]
     assert len(chosen) == 5
     assert chosen[0] == f"k = 6: {values[4]['silhouette']:.9g}"
-    # Higher values are higher up.
+    # Higher values are drawn higher.
     heights = [float(circle.get("cy")) for circle in circles[:7]]
     assert list(numpy.argsort(heights)) == list(
         numpy.argsort([-value["silhouette"] for value in values]))
-    # What else may be under that name stays.
+    # Other files with that name are not replaced.
     (tmp_path / "notes").write_text("mine")
     check_one_error(run_clpipe(*common, "--plot", "notes", cwd=tmp_path), 3, "notes", "not an SVG")
     assert (tmp_path / "notes").read_text() == "mine"
@@ -345,7 +345,7 @@ def test_found_again(photo_file, tmp_path):
         assert again[key] == first[key]
     other = run_clpipe("cluster", "p.h5", "-k", "2:5", cwd=tmp_path)
     check_one_error(other, 2, "k: the file has 2:4; the command asks for 2:5", "--force")
-    # One k takes the sweep's place, with --force.
+    # With --force, a single k replaces the sweep.
     cluster("p.h5", "-k", "3", "--force", cwd=tmp_path)
     assert not stored(tmp_path / "p.h5")[2]
     with h5py.File(tmp_path / "p.h5", "r") as file:

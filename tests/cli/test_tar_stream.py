@@ -1,4 +1,4 @@
-"""A tar on standard input: the same rows as of the file, however often it has to come."""
+"""A tar archive on standard input gives the same rows as the file, even if it has to be sent several times."""
 import gzip
 import os
 import random
@@ -18,7 +18,7 @@ FEATURE = ("--feature", "rgb:bins=8x8x8")
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory, tree):  # noqa: F811
-    """A tar, and what the file made of the file and the stream are."""
+    """A tar archive, and the results of ingesting it as a file and as a stream."""
     place = tmp_path_factory.mktemp("stream")
     pack("gnu", tree, place / "t.tar")
     for source, output in (("t.tar", "file.h5"), ("tar:-", "stream.h5")):
@@ -29,7 +29,7 @@ def packed(tmp_path_factory, tree):  # noqa: F811
 
 
 def send(clpipe, data, *args, **kwargs):
-    """Runs with `data` as standard input."""
+    """Runs a command with `data` on standard input."""
     path = kwargs["cwd"] / "sent" if "cwd" in kwargs else None
     path.write_bytes(data)
     with open(path) as stream:
@@ -62,7 +62,7 @@ def test_compressed_and_several(clpipe, packed, tmp_path):
 
 @pytest.mark.deep
 def test_a_table_of_tars(clpipe, tmp_path, tree):  # noqa: F811
-    """Names, links, sparse members: results are the same as from the file."""
+    """Names, links and sparse members: the results are the same as from the file."""
     picture = (tree / "red" / "00.png").read_bytes()
     checked = 0
     for name, (content, good, bad) in made_archives(picture).items():
@@ -83,7 +83,8 @@ def test_a_table_of_tars(clpipe, tmp_path, tree):  # noqa: F811
 
 @pytest.mark.deep
 def test_ends_early(clpipe, packed, tmp_path):
-    """Anywhere, also between two members: one line, no file; the whole stream gives the rest."""
+    """The stream ends at any point, also between two members: one error line and no result; sending the whole
+    stream then gives the rest."""
     data = (packed / "t.tar").read_bytes()
     whole = made_tar([("a.jpg", (packed / "t.tar").read_bytes()[:0])])
     end = len(data.rstrip(b"\0")) + 511 & ~511
@@ -103,7 +104,8 @@ def test_ends_early(clpipe, packed, tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_while_it_waits(clpipe, packed, tmp_path, how):
-    """The producer is slow: it is killed, or stopped at once, and the same stream gives the same file."""
+    """With a slow producer, the program is killed or stopped immediately; the same stream then gives the same
+    file."""
     data, moments = (packed / "t.tar").read_bytes(), random.Random(5)
     for _ in range(3):
         process = subprocess.Popen([CLPIPE, "ingest", "tar:-", "-o", "k.h5", *FEATURE], cwd=tmp_path,
@@ -120,7 +122,7 @@ def test_killed_while_it_waits(clpipe, packed, tmp_path, how):
 
 
 def test_again(clpipe, packed, tmp_path):
-    """The same stream changes nothing; a limit, and sources before and after it."""
+    """Sending the same stream again changes nothing; also with a limit, and between other sources."""
     data = (packed / "t.tar").read_bytes()
     (tmp_path / "s.h5").write_bytes((packed / "stream.h5").read_bytes())
     result = send(clpipe, data, "ingest", "tar:-", "-o", "s.h5", cwd=tmp_path)
@@ -134,7 +136,7 @@ def test_again(clpipe, packed, tmp_path):
     plain = list(rows(packed / "stream.h5")[0])
     assert paths[13:-13] == plain and paths[:13] == paths[-13:]
     assert clpipe("verify", "m.h5").returncode == 0
-    # Only one of the sources is looked at.
+    # Only the given source is read.
     assert clpipe("ingest", "two", "-o", "m.h5").returncode == 1
     assert send(clpipe, data, "ingest", "tar:-", "-o", "m.h5", cwd=tmp_path).returncode == 1
     result = send(clpipe, data, "ingest", "tar:-", "-o", "l.h5", "--limit", 5, *FEATURE, cwd=tmp_path)
@@ -157,7 +159,7 @@ def test_is_refused(clpipe, packed, tmp_path, args, why):
 
 
 def test_run_and_the_pictures_afterwards(clpipe, packed, tmp_path):
-    """Thumbnails are made as it passes. What needs the pictures says where they can be had: unpacked."""
+    """Thumbnails are made from the stream. Commands that need the pictures say where to find them: unpacked."""
     data = (packed / "t.tar").read_bytes()
     result = send(clpipe, data, "run", "tar:-", "-o", "r.h5", *FEATURE, "-k", 3, cwd=tmp_path)
     assert result.returncode == 1, result.stderr

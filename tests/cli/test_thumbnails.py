@@ -1,5 +1,5 @@
-"""Thumbnails: like the picture, upright, whatever the format, the way of decoding and the interruptions,
-and kept by updates."""
+"""Thumbnails resemble the upright picture, for all formats, ways of decoding and interruptions, and updates
+keep them."""
 
 import io
 import json
@@ -16,12 +16,12 @@ from PIL import Image, ImageOps
 
 from conftest import CLPIPE, FEATURE, check_one_error, digest, run_clpipe
 
-# How many dB a thumbnail may be noisier than what Pillow's box filter and JPEG of that quality give.
+# How much worse, in dB, a thumbnail may be than Pillow's box filter with the same JPEG quality.
 WORSE = 2
 
 
 def draw(width, height, seed=0):
-    """A smooth picture with edges, different in every corner."""
+    """A smooth picture with edges that differs in each corner."""
     random = numpy.random.default_rng(seed)
     y, x = numpy.mgrid[0:height, 0:width].astype("float64")
     planes = [(120 + 80 * numpy.sin(x / width * random.uniform(2, 5) + c) +
@@ -33,7 +33,7 @@ def draw(width, height, seed=0):
 
 
 def thumbnails(path):
-    """The size, and {path: JPEG bytes}."""
+    """Returns the size and {path: JPEG bytes}."""
     with h5py.File(path) as file:
         ends = file["thumbnails/end"][:].astype("int64")
         data = file["thumbnails/data"][:].tobytes()
@@ -45,7 +45,7 @@ def thumbnails(path):
 
 
 def upright(path):
-    """What Pillow makes of it: alpha over grey, 16 bits as 8."""
+    """The picture as Pillow shows it: alpha over grey, 16 bits reduced to 8."""
     image = Image.open(path)
     if image.mode.startswith("I"):
         image = Image.fromarray(((numpy.asarray(image).astype("uint32") * 255 + 32767) // 65535)
@@ -58,20 +58,20 @@ def upright(path):
 
 
 def ratio(a, b):
-    """Peak signal to noise, dB."""
+    """Peak signal-to-noise ratio in dB."""
     error = ((numpy.asarray(a).astype("float64") - numpy.asarray(b)) ** 2).mean()
     return 99 if error == 0 else 10 * numpy.log10(255 ** 2 / error)
 
 
 def as_jpeg(image):
-    """The picture as a JPEG of the thumbnails' quality shows it."""
+    """The picture after JPEG compression with the quality of thumbnails."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=80, subsampling="4:2:0")
     return Image.open(file)
 
 
 def check_like(made, directory, size, worse=WORSE):
-    """Each thumbnail is the picture made small by a box filter."""
+    """Checks that each thumbnail is the picture reduced by a box filter."""
     for name, jpeg in made.items():
         whole = upright(directory / name)
         shown = Image.open(io.BytesIO(jpeg))
@@ -156,7 +156,7 @@ def test_upright(tmp_path, pictures, size, program):
 
 @pytest.mark.deep
 def test_ways_of_decoding(tmp_path, pictures, program):
-    """Threads, strips and processes change no byte; coefficients give nearly the same pictures."""
+    """Threads, strips and processes give the same bytes; coefficients give nearly the same pictures."""
     found = {}
     for name, options in (("plain", []), ("threads", ["--threads", "3"]),
                           ("strips", ["--memory", "16M", "--slot-size", "100K"]),
@@ -174,8 +174,8 @@ def test_ways_of_decoding(tmp_path, pictures, program):
 
 @pytest.mark.deep
 def test_they_are_for_people(tmp_path, program):
-    """In sRGB, on grey, and not smaller than they may be, whatever the features do; made by an ingest, in its
-    ways of decoding, and by a report."""
+    """Thumbnails are sRGB on grey and as large as possible, whatever options the features use; whether ingest
+    or report makes them, with any way of decoding."""
     import test_icc
     image, p = draw(500, 360), tmp_path / "p"
     p.mkdir()
@@ -215,7 +215,7 @@ def test_they_are_for_people(tmp_path, program):
             assert ratio(found, box) >= 29, name
         if "wide.jpg" in made:
             assert ratio(numpy.asarray(Image.fromarray(numpy.asarray(wanted["wide.jpg"])).resize((160, 115))),
-                         image.resize((160, 115))) < 25, "the profile matters"
+                         image.resize((160, 115))) < 25, "the profile makes no difference"
 
     found = {}
     for i, options in enumerate([["--alpha", "black"], ["--alpha", "black", "--isolate"], ["--jpeg-pixels", "device"],
@@ -225,15 +225,15 @@ def test_they_are_for_people(tmp_path, program):
         assert result.returncode == 0, (options, result.stderr)
         check(thumbnails(found[i])[1])
     assert thumbnails(found[0]) == thumbnails(found[1]) and digest(found[0]) == digest(found[1])
-    # A report makes those that a file lacks; its first page has a strip of each cluster.
+    # A report makes the thumbnails that a file lacks; its first page shows a strip of each cluster.
     assert run_clpipe("ingest", p, "-o", tmp_path / "b.h5", "-q", "--alpha", "black").returncode == 0
-    assert digest(tmp_path / "b.h5") == digest(found[0]), "the features are as without thumbnails"
+    assert digest(tmp_path / "b.h5") == digest(found[0]), "thumbnails changed the features"
     assert run_clpipe("report", tmp_path / "b.h5", "-o", tmp_path / "r", "-q").returncode == 0
     check(in_sheets(tmp_path / "r"))
 
 
 def in_sheets(report):
-    """{name: picture in a report's sheets, as PNG}, from its data files."""
+    """{name: picture as PNG}, from a report's sheets and data files."""
     def data(name):
         text = (report / "data" / f"{name}.js").read_text()
         return json.loads(text[text.index(",", text.index(",") + 1) + 1:text.rindex(")")])
@@ -251,8 +251,8 @@ def in_sheets(report):
 
 @pytest.mark.deep
 def test_small_ones_have_their_colours(tmp_path, program):
-    """Of a few pixels, alone in their cells and beside large ones; stored, made for a report, and by earlier
-    versions, which stored them with subsampling."""
+    """Thumbnails of a few pixels keep their colours, alone in their cells and next to large ones: stored,
+    made for a report, or stored with subsampling by earlier versions."""
     colours = {"red": (220, 30, 30), "green": (20, 160, 40), "blue": (30, 40, 210), "yellow": (230, 220, 20)}
     (tmp_path / "p").mkdir()
     draw(400, 300).save(tmp_path / "p" / "large.png")
@@ -280,7 +280,7 @@ def test_small_ones_have_their_colours(tmp_path, program):
         check(in_sheets(tmp_path / name))
     size, made = thumbnails(tmp_path / "stored.h5")
     check(made)
-    # As earlier versions stored them.
+    # As stored by earlier versions.
     with h5py.File(tmp_path / "stored.h5", "r+") as file:
         old = []
         for name in file["images/path"].asstr()[:]:
@@ -303,12 +303,12 @@ def test_run_makes_them_and_ingest_on_request(tmp_path, pictures, program):
     with h5py.File(plain) as file:
         assert "thumbnails" not in file
     assert thumbnails(asked) == thumbnails(run)
-    # They are no part of the identity, and a run does not decode again for them.
+    # Thumbnails are not part of the identity, and a run does not decode again only for them.
     assert digest(plain) == digest(asked)
     assert run_clpipe("run", pictures, "-o", plain, "-q", "-k", "2").returncode == 0
     with h5py.File(plain) as file:
         assert "thumbnails" not in file
-    # Asked for, they are made.
+    # If requested, they are made.
     result = run_clpipe("ingest", pictures, "--thumbnails", "-o", plain, "-q")
     assert result.returncode == 0, result.stderr
     assert thumbnails(plain) == thumbnails(asked)
@@ -323,7 +323,7 @@ def test_updates(tmp_path, pictures, program):
     status = os.stat(out)
     for options in ([], ["--thumbnails"], ["--thumbnails", "96"]):
         assert run_clpipe(*command, *options).returncode == 0
-        assert os.stat(out).st_mtime_ns == status.st_mtime_ns, "nothing was new"
+        assert os.stat(out).st_mtime_ns == status.st_mtime_ns, "the file was written although nothing was new"
     draw(500, 400, 77).save(pictures / "new.jpg", quality=95)
     (pictures / "o1.jpg").unlink()
     assert run_clpipe(*command).returncode == 0
@@ -331,12 +331,12 @@ def test_updates(tmp_path, pictures, program):
     assert size == 96 and set(after) == set(before) - {"o1.jpg"} | {"new.jpg"}
     assert all(after[name] == before[name] for name in after if name != "new.jpg")
     check_like({"new.jpg": after["new.jpg"]}, pictures, 96)
-    # Another size: all are made anew.
+    # With another size, all are made again.
     assert run_clpipe(*command, "--thumbnails", "64").returncode == 0
     size, small = thumbnails(out)
     assert size == 64
     check_like(small, pictures, 64)
-    # A failure has none, and takes nobody else's.
+    # A failed picture has no thumbnail and does not get one of another picture.
     (pictures / "a-broken.jpg").write_bytes((pictures / "o2.jpg").read_bytes()[:3000])
     assert run_clpipe(*command).returncode == 1
     assert thumbnails(out)[1] == small

@@ -1,4 +1,4 @@
-"""tools/trace-plot: its numbers, from a made trace, and the picture of a real run."""
+"""tools/trace-plot: its numbers from a synthetic trace, and the plot of a real run."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def bars(path):
 
 
 def made(spans):
-    """A trace of (process, thread, name, start, end) in milliseconds."""
+    """Makes a trace of (process, thread, name, start, end) in milliseconds."""
     groups = list(dict.fromkeys(span[0] for span in spans))
     threads = list(dict.fromkeys(span[:2] for span in spans))
     events = [{"ph": "M", "name": "process_name", "pid": i, "args": {"name": name}}
@@ -57,7 +57,8 @@ def test_numbers(tmp_path):
         "decoding: 0.010 s to 0.110 s, 3 pictures, 2 threads busy 90.0%",
         "upload: busy 45.00%", "compute: busy 26.00%", "read back: busy 4.00%",
         "store: busy 10.00%",
-        # The first slot is counted while the second is uploaded, whose own zeroing does not count.
+        # The first slot is counted while the second one is uploaded; zeroing the second does not count as
+        # computing.
         "upload + compute, different slots: 10.00%", "decode + upload, different slots: 45.00%",
         "decode + compute, different slots: 26.00%",
         "decode + upload + compute, different slots: 10.00%"]

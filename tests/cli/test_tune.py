@@ -1,5 +1,5 @@
-"""clpipe tune and its use in an ingest: the cache of winners, and that no kernel is used that does
-not build or miscounts (tests/miscount simulates these)."""
+"""clpipe tune and how ingest uses it: the cache of winners; and kernels that do not build or that miscount
+are not used (tests/miscount simulates them)."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def notices(result):
 
 
 def runner(place, cache):
-    """The runner in that directory, with that cache, and kernels made to fail by `miscount`."""
+    """Returns a function that runs clpipe in a directory with a cache; `miscount` makes kernels fail."""
     def run(*args, miscount=None, **kwargs):
         env = {"CLPIPE_CACHE_DIR": cache, **kwargs.pop("env", {})}
         if miscount:
@@ -40,13 +40,13 @@ def runner(place, cache):
 
 @pytest.fixture
 def cached(tmp_path, program):
-    """With a cache of the test's own: no kernel has been built or proven."""
+    """A cache for this test only, in which no kernel has been built or proven."""
     return runner(tmp_path, tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")
 def once_tuned(tmp_path_factory, program):
-    """A cache for all tests that spoil nothing but its winners, these, and what tune said."""
+    """A cache for all tests that damage only its winners, the winners, and the report of tune."""
     place = tmp_path_factory.mktemp("tuned")
     run = runner(place, place / "cache")
     result = run("tune", *SMALL, "--feature", "gray:bins=64", "--json", "-")
@@ -57,7 +57,7 @@ def once_tuned(tmp_path_factory, program):
 
 @pytest.fixture
 def tuned(once_tuned, tmp_path):
-    """The runner after a tune of gray; .report is its JSON."""
+    """The runner after tuning gray; .report is the JSON report."""
     cache, name, content, report = once_tuned
     shutil.rmtree(cache / "tuning")
     (cache / "tuning").mkdir()
@@ -69,7 +69,7 @@ def tuned(once_tuned, tmp_path):
 
 @pytest.fixture(scope="module")
 def identity(photos, tmp_path_factory, program):
-    """The digest of the values of FEATURES of the pictures, made without a tuning."""
+    """The digest of the pictures' FEATURES, computed without tuning."""
     output = tmp_path_factory.mktemp("plain") / "x.h5"
     assert run_clpipe("ingest", photos, "-o", output, "--device", "cpu", *FEATURES).returncode == 0
     return run_clpipe("info", "--digest", output).stdout
@@ -103,12 +103,12 @@ def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, 
     result = ingest(cached, photos, miscount=miscount)
     check_identity(cached, result, identity)
     lines = notices(result)
-    # The features make two passes.
+    # The features are counted in two passes.
     assert len(lines) == 2 * len(by), result.stderr
     assert "--device" not in result.stderr
     for part in by:
         assert sum(part in line for line in lines) == 2
-    # What was wrong is not remembered as right.
+    # A wrong kernel is not remembered as proven.
     assert len(notices(ingest(cached, photos, miscount=miscount))) == len(lines)
     assert notices(ingest(cached, photos)) == []
 
@@ -140,7 +140,8 @@ def test_a_wrong_blur_is_not_used(cached, photos):
 
 @pytest.mark.deep
 def test_what_a_kernel_did_not_write_is_found(tmp_path, program):
-    """Zeros count as others do, except where words are zero before (codes, quality, words of descriptors)."""
+    """Zeros are checked like other values, except for words that are zero in advance (codes, quality, words
+    of descriptors)."""
     kernels = ["blur_slot", "scale_slot", "jpeg_pixels", "jpeg_entropy", "thumbnail_slot", "patch_slot", "sift_slot"]
     result = run_clpipe("self-test", "--device", "cpu", cwd=tmp_path, timeout=400, env={
         "LD_PRELOAD": LIBRARY, "CLPIPE_MISCOUNT": " ".join(f"sparing:{kernel}" for kernel in kernels)})
@@ -160,7 +161,7 @@ def test_kernels_are_proven_once(cached, photos, identity):
         names = {event["args"].get("name") for event in trace["traceEvents"]
                  if event["ph"] == "M" and event["name"] == "thread_name"}
         assert ("self-test" in names) == first, names
-    # Other features are another kernel; without a cache nothing is remembered.
+    # Other features need another kernel, and without a cache nothing is remembered.
     for more, env in [(["--feature", "gray:bins=7"], {}), ([], {"CLPIPE_NO_CACHE": "1"})]:
         assert ingest(cached, photos, *more, "--profile", "trace.json", env=env).returncode == 0
         assert '"self-test"' in (cached.cache.parent / "trace.json").read_text()
@@ -174,7 +175,7 @@ def entry(cached):
 
 
 def seal(lines, title="clpipe tuning 1"):
-    """An entry as the program writes it."""
+    """Makes an entry as the program writes it."""
     text = "\n".join([title, "a device", *lines, ""]).encode()
     return b"clpipe-binary-1\n" + struct.pack("<Q", len(text)) + hashlib.sha256(text).digest() + text
 
@@ -198,7 +199,7 @@ def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
     assert sum("x usual" in line for line in table.splitlines()) == 1
     assert "clpipe tuning 1" in entry(tuned).read_bytes().decode("latin-1")
 
-    # Another class stays as it is.
+    # The winner of another class is kept.
     entry(tuned).write_bytes(seal(["hsv local 64 1 16384 1500"]))
     assert tuned("tune", *SMALL, "--feature", "gray:bins=64").returncode == 0
     table = tuned("tune", "--device", "cpu", "--show").stdout
@@ -227,7 +228,7 @@ CHOICES = ["private 1 1 2048", "private 1 1 1048576", "local 16 1 2048", "local 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES if LONG else CHOICES[::2])
 def test_no_winner_changes_results(tuned, photos, identity, choice):
-    """Whatever the cache says, also of variants that cannot count the feature."""
+    """Whatever the cache contains, including variants that cannot count the feature."""
     entry(tuned).write_bytes(seal([f"{name} {choice} 2000" for name in ["rgb", "gray", "hsv"]]))
     result = ingest(tuned, photos, "-v")
     check_identity(tuned, result, identity)
@@ -283,7 +284,7 @@ def test_a_damaged_cache_is_ignored(tuned, photos, identity, how):
 
 @pytest.mark.slow
 def test_tunes_at_the_same_time(tuned):
-    """Their winners take each other's place, whole."""
+    """Each replaces the other's winners completely."""
     jobs = [subprocess.Popen([CLPIPE, "tune", *map(str, SMALL), "--feature", "gray:bins=64"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                              env={**os.environ, "CLPIPE_CACHE_DIR": str(tuned.cache)})
@@ -333,14 +334,14 @@ def test_nowhere_to_keep_it(cached, tmp_path):
     (tmp_path / "file").write_text("")
     check_one_error_beside_the_head(
         cached("tune", *SMALL, env={"CLPIPE_CACHE_DIR": tmp_path / "file" / "x"}), "file/x")
-    # Nothing to show and nothing to forget is no error.
+    # With --show and --forget, having no cache is not an error.
     for option in ["--show", "--forget"]:
         assert cached("tune", "--device", "cpu", option,
                       env={"CLPIPE_NO_CACHE": "1"}).returncode == 0
 
 
 def check_one_error_beside_the_head(result, part):
-    """The device's line has been printed by then."""
+    """Checks for one error after the line about the device."""
     assert result.returncode == 3
     (line,) = result.stderr.splitlines()
     assert part in line

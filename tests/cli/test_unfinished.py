@@ -1,4 +1,4 @@
-"""clpipe info of an unfinished run: how far it is, who works on it, what resumes it."""
+"""clpipe info of an unfinished run: its progress, which process works on it, and the command that resumes it."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ INGEST = ("ingest", "photos", "-o", "f x.h5", "--feature", "gray:bins=4")
 
 @pytest.fixture
 def stopped(clpipe, photos, tmp_path):
-    """Thirteen pictures, and one that stopped the run."""
+    """An unfinished run over thirteen pictures, stopped by one that fails."""
     shutil.copytree(photos, tmp_path / "photos")
     (tmp_path / "photos" / "zzz.jpg").write_bytes(b"no picture\n" * 9)
     assert clpipe(*INGEST, "--strict").returncode == 1
@@ -42,7 +42,7 @@ def test_before_the_file_is_there(clpipe, stopped, tmp_path):
 
 
 def test_the_command_resumes(clpipe, stopped, tmp_path, program):
-    """From another directory, as a shell reads it."""
+    """Runs the proposed command in a shell, in another directory."""
     from conftest import CLPIPE
     text = clpipe("info", stopped.with_suffix(""), cwd="/").stdout
     command = text.splitlines()[-1].split(maxsplit=1)[1].replace(" --strict", "")
@@ -66,7 +66,7 @@ def test_of_a_file_that_is_updated(clpipe, photos, tmp_path):
 
 
 def test_process_at_work(clpipe, stopped):
-    """The lock is what counts, the line in it is the name."""
+    """The lock shows whether a process is at work; the line in the file only names it."""
     with open(stopped / "lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("4711 elsewhere boot\n")
@@ -87,7 +87,7 @@ def test_looking_changes_nothing(clpipe, stopped):
     before = state()
     clpipe("info", "f x.h5")
     assert state() == before
-    # A truncated block is not counted; looking needs nothing that only resuming needs.
+    # A truncated block is not counted, and files that only resuming needs may be missing.
     log, = logs_of(stopped)
     os.unlink(stopped / "command")
     text = clpipe("info", "f x.h5").stdout
@@ -100,7 +100,7 @@ def test_looking_changes_nothing(clpipe, stopped):
 
 
 def test_clusterings(clpipe, photos, tmp_path):
-    """Their states are beside the file; files of others are ignored."""
+    """Checkpoints of clusterings are next to the file; similarly named files are ignored."""
     assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
     assert "continues from it" not in clpipe("info", "x.h5").stdout
     for name in ["x.h5.kmeans.checkpoint", "x.h5.by colour.checkpoint", "x.h5.checkpoint", "xah5.a.checkpoint"]:

@@ -1,5 +1,5 @@
-"""What changes an existing file: features that are added, failures that are tried again, copies; and
-that two writers never meet."""
+"""Changing an existing file: adding features, retrying failures, counting copies; and two processes never
+write at the same time."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def ingest(source, output, *options, code):
 
 
 def without_clusters(path):
-    """The identity that a file would have without its clusterings."""
+    """The identity of a file without its clusterings."""
     copy = f"{path}.plain.h5"
     shutil.copy(path, copy)
     with h5py.File(copy, "r") as file:
@@ -47,18 +47,18 @@ def test_add(mixed, tmp_path):
     with h5py.File(x) as file:
         labels = file["clusters/kmeans/labels"][:]
 
-    # Without --add it is another set of parameters.
+    # Without --add, the command has different parameters.
     check_one_error(run_clpipe("ingest", mixed, "-o", x, "--feature", SECOND), 2, "x.h5", "feature")
     report = ingest(mixed, x, "--feature", SECOND, "--add", code=1)
     assert (report["images_ok"], report["images_unchanged"]) == (13, 0)
     with h5py.File(x) as file, h5py.File(both) as other:
         for name in ["rgb_8x8x8", "gray_16_2x2"]:
             assert numpy.array_equal(file["features"][name][:], other["features"][name][:])
-        # The images are the same, so the clusters are.
+        # The images are the same, so the clusters are kept.
         assert numpy.array_equal(file["clusters/kmeans/labels"][:], labels)
         assert len(file["runs"]) == 2
     assert run_clpipe("verify", x).returncode == 0
-    # Again there is nothing to add, with --add or with the whole set.
+    # Nothing is left to add, with --add or with all features.
     for options in [["--feature", SECOND, "--add"], ["--feature", FIRST, "--feature", SECOND]]:
         assert ingest(mixed, x, *options, code=1)["images_unchanged"] == 13
 
@@ -70,14 +70,14 @@ def test_add_gives_what_both_at_once_give(mixed, tmp_path):
     ingest(mixed, x, "--feature", FIRST, code=1)
     ingest(mixed, x, "--feature", FIRST, "--feature", SECOND, "--add", code=1)
     assert digest(x) == digest(both)
-    # A file that is not there gets all of them.
+    # A file that does not exist yet gets all features.
     ingest(mixed, tmp_path / "new.h5", "--feature", FIRST, "--feature", SECOND, "--add", code=1)
     assert digest(tmp_path / "new.h5") == digest(both)
 
 
 @pytest.mark.deep
 def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
-    """New images and a new feature in one go: clusters go on, and it says so."""
+    """New images and a new feature at once: clusters are continued and a message says so."""
     shutil.copytree(mixed, tmp_path / "photos")
     os.unlink(tmp_path / "photos" / "red" / "03.jpg")
     monkeypatch.chdir(tmp_path)
@@ -117,12 +117,12 @@ def test_retry_failed(tmp_path):
     output = tmp_path / "x.h5"
     first = ingest(photos, output, code=1)
     assert first["images_failed"] == 4
-    # Nothing new: failures that say something about the content are not tried again.
+    # Failures that depend on the content are not tried again.
     assert ingest(photos, output, code=1)["images_unchanged"] == 7
     same = digest(output)
     again = ingest(photos, output, "--retry-failed", code=1)
     assert again["images_failed"] == 4 and digest(output) == same
-    # A file that was put right behind our back, with its size and date kept.
+    # A file was repaired without changing its size and time.
     content = cut.read_bytes()
     cut.write_bytes(good[:len(content)])
     os.utime(cut, ns=(stamp, stamp))
@@ -148,7 +148,7 @@ def test_copies_are_counted(finished, tmp_path):
 
 @pytest.fixture
 def writing(tmp_path, program):
-    """A running ingest to x.h5, stopped while it holds the lock."""
+    """A running ingest to x.h5, paused while it holds the lock."""
     import numpy as np
     from PIL import Image
     photos = tmp_path / "many"
@@ -186,7 +186,7 @@ def test_second_writer_is_refused(writing, tmp_path):
 
 @pytest.mark.deep
 def test_second_writer_by_another_name(mixed, tmp_path):
-    """A symbolic link to an output is that output; its unfinished work is beside the file."""
+    """A symbolic link to an output is that output; unfinished work is next to the target."""
     (tmp_path / "results").mkdir()
     link = tmp_path / "link.h5"
     link.symlink_to("results/x.h5")
@@ -209,14 +209,14 @@ def test_second_writer_by_another_name(mixed, tmp_path):
         process.send_signal(signal.SIGCONT)
     assert process.wait(60) == 0
     assert link.is_symlink() and os.listdir(tmp_path / "results") == ["x.h5"]
-    # Neither is taken for a picture where it lies among them.
+    # Neither the link nor its target is ingested as a picture from the same directory.
     report = ingest(tmp_path, link, "--fresh", code=0)
     assert (report["images_ok"], report["files_not_images"]) == (3000, 0)
 
 
 @pytest.mark.deep
 def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
-    """A finished file that is being updated takes no clusters: they, or the images, would be lost."""
+    """Clusters cannot be added to a file that is being updated, because they or the images would be lost."""
     writing.send_signal(signal.SIGCONT)
     writing.terminate()
     assert writing.wait(20) == 4
@@ -236,7 +236,7 @@ def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
             result = run_clpipe(*command)
             assert result.returncode == 3, result.stderr
             assert f"is being written by process {process.pid} " in error_lines(result)[-1]
-        # Readers are welcome, and other outputs.
+        # The file can be read, and clusters can be written to another file.
         assert run_clpipe("info", "x.h5").returncode == 0
         assert run_clpipe("cluster", "x.h5", "-k", 1, "-o", "other.h5").returncode == 0
     finally:
@@ -247,7 +247,7 @@ def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
 
 
 def test_clusters_keep_unfinished_work(mixed, tmp_path):
-    """Clustering a file that has an unfinished update leaves the update's log alone."""
+    """Clustering a file with an unfinished update does not change the update's log."""
     x = tmp_path / "x.h5"
     ingest(mixed, x, code=1)
     (tmp_path / "x.h5.partial").mkdir()
@@ -259,7 +259,7 @@ def test_clusters_keep_unfinished_work(mixed, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("locking", ["TRUE", "FALSE", "BEST_EFFORT", None])
 def test_hdf5_file_locking(mixed, tmp_path, locking):
-    """With any HDF5 locking option, on any file system."""
+    """Works with any setting of HDF5's file locking."""
     env = {"HDF5_USE_FILE_LOCKING": locking}
     output = tmp_path / "x.h5"
     assert run_clpipe("run", "--no-report", mixed, "-k", 2, "-o", output, env=env).returncode == 1

@@ -1,4 +1,4 @@
-"""What an update does with everything that has a value for each image, and with what others stored."""
+"""How an update treats everything that has a value for each image, and data of other programs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ RGB = "rgb_8x8x8"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, program):
-    """p1 (13 images) and p2 (9), with other colours; the working directory."""
+    """The working directory, with p1 (13 images) and p2 (9 images with other colours)."""
     draw_photos(tmp_path / "p1")
     draw_photos(tmp_path / "p2", 8)
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def names(path="x.h5"):
 
 
 def test_a_picture_with_the_same_size_and_colours_is_another(place):
-    """Its bytes decide: rows imported for the earlier one are not used for it."""
+    """The bytes decide: imported rows of the earlier picture are not used for the new one."""
     random = numpy.random.default_rng(8)
     os.mkdir("q")
     pixels = random.integers(0, 256, (3, 192), dtype="u1")
@@ -69,7 +69,7 @@ def test_a_picture_with_the_same_size_and_colours_is_another(place):
 
 
 def space(values, metric):
-    """Rows in the space of the metric, as float32 like clpipe's."""
+    """Rows in the metric's space, as float32 like clpipe's."""
     values = values.astype("f8")
     if metric == "hellinger":
         values = numpy.sqrt(values)
@@ -79,13 +79,13 @@ def space(values, metric):
 
 
 def reference(points, centroids):
-    """Nearest centroid, the lowest one of equals, and squared distances in float64."""
+    """Nearest centroids (the lowest of equals) and squared distances, in float64."""
     distances = ((points[:, None].astype("f8") - centroids[None].astype("f8")) ** 2).sum(2)
     return distances.argmin(1), distances.min(1)
 
 
 def check_continued(before, after, earlier, points, attributes):
-    """`before` and `after` are arrays of a clustering; earlier: of each row, or -1."""
+    """Checks arrays of a clustering before and after an update; earlier: the previous row of each row, or -1."""
     labels, distances = reference(points, after["centroids"])
     kept = earlier >= 0
     for name in ["centroids", "inertia_history"]:
@@ -124,7 +124,7 @@ def test_clusters_go_on(place, metric, k):
     for name in ["inertia", "content", "parameters", "k", "seed", "iterations", "feature", "metric"]:
         assert attributes[name] == old[name]
     verify()
-    # The same bits as `assign` gives for all rows.
+    # The labels are those that `assign` gives for all rows.
     ingest("p1", "p2", output="all.h5")
     made_again = place / "again.h5"
     ingest("p1", output=made_again)
@@ -136,7 +136,7 @@ def test_clusters_go_on(place, metric, k):
 
 
 def test_rows_come_go_and_change(place):
-    """One of each: removed, new, with other bytes, only touched."""
+    """One picture each: removed, added, with other bytes, and only touched."""
     made()
     cluster("x.h5", "-k", 3, cwd=place)
     before, _ = stored("x.h5")
@@ -156,7 +156,7 @@ def test_rows_come_go_and_change(place):
         points = space(file[f"features/{RGB}"][:], "hellinger")
     check_continued(before, after, earlier, points, attributes)
     verify()
-    # Once more: fitted_rows stays that of the fit. Only gone rows: nothing is labelled.
+    # After a second update, fitted_rows is still that of the fit. If rows are only removed, none is labelled.
     os.unlink("p1/blue/new.jpg")
     assert "continued without rows that are gone" in ingest("p1")
     assert stored("x.h5")[1]["fitted_rows"] == 13 and len(stored("x.h5")[0]["labels"]) == 12
@@ -164,7 +164,7 @@ def test_rows_come_go_and_change(place):
 
 
 def test_rows_in_another_order(place):
-    """Nothing is new or gone, and no notice says so."""
+    """Nothing is added or removed, and there is no notice."""
     listed = sorted(str(path.relative_to(place)) for path in (place / "p1").rglob("*.[jp]*g"))
     (place / "list").write_text("\n".join(listed) + "\n")
     ingest("@list", "--feature=rgb:bins=8x8x8")
@@ -201,7 +201,7 @@ def test_joined_and_sweeps(place):
 
 @pytest.mark.deep
 def test_weighted(place):
-    """Labels do not need weights; those of new rows are unknown."""
+    """Labels do not need weights; weights of new rows are unknown."""
     made()
     numpy.save("w.npy", numpy.linspace(0.5, 2, 13).astype("f4"))
     cluster("x.h5", "-k", 3, "--weights", "w.npy", cwd=place)
@@ -228,7 +228,7 @@ def test_an_added_feature_keeps_clusters_as_they_are(place):
 
 @pytest.mark.deep
 def test_cluster_after_an_update(place):
-    """Continued clusters are not the fit of all rows: the same command fits, with --force."""
+    """A continued clustering is not a fit of all rows, so repeating the command with --force fits again."""
     made()
     cluster("x.h5", "-k", 3, cwd=place)
     ingest("p2")
@@ -279,7 +279,7 @@ def test_imported_features_and_neighbours(place):
             assert numpy.isnan(file[f"neighbours/{RGB}/distances"][i][len(wanted):]).all()
         assert (file[f"neighbours/{RGB}/rows"][12:] == -1).all()
     verify()
-    # Rows without a label are no cluster: tables and folders.
+    # Rows without a label are not a cluster in tables and folders.
     result = run_clpipe("export", "x.h5", "--what", "labels", "--name", "mine", "--format", "csv")
     assert result.returncode == 0 and result.stdout.count(",-1,") == 9
     result = run_clpipe("export", "x.h5", "--what", "tree", "--name", "mine", "--to", "tree")
@@ -343,7 +343,7 @@ def test_what_others_stored_stays(place, command, moved):
 
 @pytest.mark.deep
 def test_attributes_that_others_added_stay(place):
-    """Also for data that moves with the rows: all of it is kept, and none is reported as lost."""
+    """Also for data that is moved with the rows: all attributes are kept and none is reported as lost."""
     made()
     numpy.save("e.npy", numpy.random.default_rng(3).random((13, 5), dtype="f4"))
     clpipe("import", "x.h5", "clip=e.npy")
@@ -385,7 +385,7 @@ def test_what_others_stored_stays_when_begun_anew(place):
 
 @pytest.mark.deep
 def test_row_maps_stay(place):
-    """Each run has its own: one leads to the next."""
+    """Each run has its own map, which refers to the rows of the previous run."""
     made()
     with h5py.File("x.h5") as file:
         assert "row_map" not in file["runs/0"]
@@ -407,7 +407,7 @@ def test_row_maps_stay(place):
 
 
 def test_repair_keeps_them(place):
-    """Damage elsewhere: data of the remaining rows is carried over."""
+    """After damage elsewhere, data of the remaining rows is kept."""
     made()
     rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")
     numpy.save("e.npy", rows)

@@ -1,4 +1,4 @@
-"""An update takes sources as places, and from the file what the command does not say."""
+"""Updates identify sources by place, and use the file's values for everything that the command omits."""
 
 import json
 import os
@@ -20,7 +20,7 @@ RGB, HSV, GRAY = "rgb:bins=8x8x8", "hsv:bins=8x4x4", "gray:bins=16"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, program):
-    """A directory with p1 (13 images, two folders deep), p2 (5) and p3 (3); the working directory."""
+    """The working directory, with p1 (13 images in nested folders), p2 (5) and p3 (3)."""
     draw_photos(tmp_path / "p1")
     for name, count in [("p2", 4), ("p3", 2)]:
         draw_photos(tmp_path / name, count)
@@ -36,7 +36,7 @@ def ingest(*args, code=0, command="ingest"):
 
 
 def fresh(*args, output="fresh.h5"):
-    """The identity of a file made at once."""
+    """The identity of a file that is made in one run."""
     ingest(*args, "-o", output, "--fresh")
     return digest(output)
 
@@ -63,7 +63,7 @@ def stamp(path="x.h5"):
 @pytest.mark.parametrize("again", ["p1", "p1/", "./p1", "p1//", ".//./p1/", "p1/.", "p2/../p1",
                                    "{}/p1", "{}/p1/", "link", "link/", "./link", "p1 p1/", "p1 link"])
 def test_one_place(place, again):
-    """However it is spelled, nothing is new and the file is not touched."""
+    """Other spellings of a source add nothing and do not change the file."""
     (place / "link").symlink_to("p1")
     ingest("p1", "-o", "x.h5")
     before = stamp()
@@ -85,7 +85,8 @@ def test_what_is_stored(place, given, stored):
 
 @pytest.mark.deep
 def test_from_another_directory(place, monkeypatch):
-    """A relative source is where it was given: found again from elsewhere, and no other of its name is it."""
+    """A relative source is found from any directory, and another directory with the same name is not confused
+    with it."""
     ingest("p1", "-o", "x.h5")
     before = stamp()
     (place / "elsewhere").mkdir()
@@ -101,12 +102,12 @@ def test_from_another_directory(place, monkeypatch):
     check_one_error(run_clpipe("ingest", "p1", "-o", "../x.h5"), 2, f"p1 leads to {place}/elsewhere/p1 here",
                     f"but to {place}/p1 in the file", "--relocate p1")
     assert stamp("../x.h5") == before
-    # By its absolute name it is another source, and then the right one.
+    # With its absolute path, the other directory is another source.
     ingest(place / "elsewhere/p1", "-o", "../x.h5")
     assert sources("../x.h5") == ["p1", f"{place}/elsewhere/p1"]
     report, _ = ingest("p1", "../p1", "-o", "../x.h5")
     assert report["images_unchanged"] == 26
-    # A name of the file is enough to drop one.
+    # The source's name in the file suffices to drop it.
     ingest("-o", "../x.h5", "--drop-source", f"{place}/elsewhere/p1")
     (place / "p1").rename(place / "gone")
     shutil.rmtree("p1")
@@ -115,7 +116,8 @@ def test_from_another_directory(place, monkeypatch):
 
 @pytest.mark.deep
 def test_what_has_moved(place, monkeypatch):
-    """Its images and results made from them stay; identity and places are those of a new file."""
+    """The images of a moved source and results made from them are kept; identity and places are those of a
+    new file."""
     ingest("p1", "p2", "-o", "x.h5")
     os.mkdir("new")
     os.rename("p1", "new/p1")
@@ -138,14 +140,14 @@ def test_what_has_moved(place, monkeypatch):
     assert digest("x.h5") == fresh("p9", "p2")
     with h5py.File("x.h5") as file:
         assert file["images/directories"].asstr()[:].tolist() == [str(place)] * 2
-    # One that has moved out of the tree is named as the file has it.
+    # A source that was moved out of the tree is named as in the file.
     os.rename("p2", "new/p2")
     ingest("new/p2", "-o", "x.h5", "--relocate", str(place / "p2"))
     assert sources() == ["p9", "new/p2"]
 
 
 def test_nothing_but_the_directory_has_changed(place, monkeypatch):
-    """Whether its name becomes a smaller or a larger text, the file has the new one."""
+    """The file stores the new name, whether it is shorter or longer."""
     shutil.move("p2", "b/p2")
     monkeypatch.chdir(place / "b")
     ingest("p2", "-o", "../x.h5")
@@ -160,7 +162,7 @@ def test_nothing_but_the_directory_has_changed(place, monkeypatch):
 
 @pytest.mark.deep
 def test_lists_from_another_directory(place, monkeypatch):
-    """What they name is looked up from where they were first given."""
+    """Paths in a list are relative to where the list was first given."""
     (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
     ingest("@l", "-o", "x.h5")
     with open("l") as lines:
@@ -174,7 +176,7 @@ def test_lists_from_another_directory(place, monkeypatch):
     with open("../l") as lines:
         assert run_clpipe("ingest", "-", "-o", "../y.h5", stdin=lines).returncode == 0
     assert before == (stamp("../x.h5"), stamp("../y.h5"))
-    # All sources are read for a feature that is added.
+    # Adding a feature reads all sources.
     shutil.copy("../x.h5", "../z.h5")
     ingest("../p3", "-o", "../z.h5", "--add", "--feature", GRAY)
     assert len(rows("../z.h5")) == 5
@@ -193,7 +195,7 @@ def test_lists_from_another_directory(place, monkeypatch):
 
 
 def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
-    """Nor are rows of its log those of another directory."""
+    """Nor does it use rows of its log for files of another directory."""
     (place / "p2/red/zz.png").write_bytes(b"\x89PNG\r\n")
     result = run_clpipe("ingest", "p2", "-o", "x.h5", "--strict", "--threads", "1")
     assert result.returncode == 1 and os.path.exists("x.h5.partial")
@@ -209,7 +211,7 @@ def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
 
 @pytest.mark.deep
 def test_merged_files_of_one_name(place, monkeypatch):
-    """Files made from sources of one name in two places are merged; the same place twice is not."""
+    """Files made from sources with the same name in two places can be merged, but not two of the same place."""
     for name, source in ("a", "p1"), ("b", "p2"):
         shutil.copytree(place / source, place / name / "photos")
         monkeypatch.chdir(place / name)
@@ -233,7 +235,7 @@ def test_merged_files_of_one_name(place, monkeypatch):
 
 @pytest.mark.deep
 def test_lists(place):
-    """A list is the place of its file, whatever it lists; standard input is one place."""
+    """A list is identified by its file, not by its contents; standard input is one place."""
     (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
     (place / "m").write_text("p3/red/00.png\n")
     ingest("@l", "-o", "x.h5")
@@ -241,7 +243,7 @@ def test_lists(place):
     ingest("@./l", "-o", "x.h5")
     ingest(f"@{place}/l", "-o", "x.h5")
     assert stamp() == before
-    # Another list is another source; what a list does not name any more goes.
+    # Another list is another source; images that a list no longer contains are removed.
     ingest("@m", "-o", "x.h5")
     assert sources() == ["@l", "@m"] and len(rows()) == 3
     (place / "l").write_text("p2/red/00.png\n")
@@ -251,7 +253,7 @@ def test_lists(place):
         result = run_clpipe("ingest", "-", "-o", "x.h5", "--allow-removal", input=listed, stdin=None)
         assert result.returncode == 0, result.stderr
     assert rows()[2:] == [(2, "p2/green/01.jpg")] and sources() == ["@l", "@m", "-"]
-    # A directory of the name of a list is no list.
+    # A directory with the name of a list is not a list.
     shutil.copytree("p3", "dir")
     (place / "@dir").write_text("p1/red/00.png\n")
     ingest("dir", "@@dir", "-o", "y.h5")
@@ -259,7 +261,7 @@ def test_lists(place):
 
 
 def test_many_sources(place):
-    """A shell's pattern: each file is a source; again with half of them, and with ./ before them."""
+    """As from a shell pattern, each file is a source; then half of them, and then with ./ in front."""
     names = sorted(str(path) for path in (place / "p1").rglob("*.*"))
     ingest(*names, "-o", "x.h5")
     before = stamp()
@@ -280,14 +282,14 @@ def test_a_source_is_added(place):
     for again in [["p1"], ["p2"], ["p2", "p1"], ["p1", "p2"]]:
         report, _ = ingest(*again, "-o", "x.h5")
         assert report["images_unchanged"] == 18 and stamp() == before
-    # In whatever order they are given: the file's sources keep theirs, new ones come last.
+    # In any order: existing sources keep their order, and new ones are added at the end.
     ingest("p3", "p2", "-o", "x.h5")
     assert digest("x.h5") == fresh("p1", "p2", "p3", "--feature", RGB)
 
 
 @pytest.mark.deep
 def test_run_in_one_directory(place):
-    """Both want clpipe.h5."""
+    """Both runs write clpipe.h5."""
     ingest("p1", "-k", 3, command="run")
     report, said = ingest("p2", "-k", 3, command="run")
     assert report["ingest"]["images_ok"] == 18 and "p2 is added to clpipe.h5" in said
@@ -303,7 +305,7 @@ def test_an_unnamed_source_is_not_looked_at(place):
     (place / "p2" / "red" / "new.png").write_bytes((place / "p3" / "red" / "00.png").read_bytes())
     report, _ = ingest("p2", "-o", "x.h5")
     assert report["images_unchanged"] == 18 and report["images_ok"] == 19
-    # Named, it is missed.
+    # If it is named, its absence is an error.
     check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5"), 2, "p1")
     (place / "p1").mkdir()
     (place / "p1" / "text").write_text("no image")
@@ -331,14 +333,14 @@ def test_failures_of_an_unnamed_source_stay(place):
 def test_drop_source(place, drop, left):
     ingest("p1", "p2", "p3", "-o", "x.h5")
     options = [f"--drop-source={name.format(place)}" for name in drop]
-    shutil.rmtree("p2") if "p2" not in left else None # it need not be there
+    shutil.rmtree("p2") if "p2" not in left else None  # the directory need not exist
     ingest("-o", "x.h5", *options)
     assert sources() == left and digest("x.h5") == fresh(*left)
     assert run_clpipe("verify", "x.h5").returncode == 0
 
 
 def test_drop_and_add(place):
-    """A renamed directory: the old one is removed, the new one added."""
+    """For a renamed directory, the old source is dropped and the new one added."""
     ingest("p1", "p2", "-o", "x.h5")
     os.rename("p1", "q1")
     ingest("q1", "-o", "x.h5", "--drop-source", "p1")
@@ -370,7 +372,7 @@ def test_dropping_leaves_no_image(place):
 
 @pytest.mark.deep
 def test_twice_nested_and_overlapping(place):
-    """A place given twice counts once; places inside others, and lists of their files, are places."""
+    """A source given twice counts once; directories inside a source, and lists of its files, are separate sources."""
     _, said = ingest("p1", "./p1", "p1/", "-o", "x.h5")
     assert sources() == ["p1"] and "counts once" in said
     ingest("p1/red", "-o", "x.h5")
@@ -395,7 +397,7 @@ MADE = ["--feature", HSV, "--feature", RGB, "--normalize", "none", "--alpha", "b
     ["--max-pixels", "100000"], ["--exclude", "*.gif"], ["--hidden"], ["--blur", "off"], MADE,
     ["--feature", RGB, "--add"]], ids=lambda options: " ".join(options) or "nothing")
 def test_options_come_from_the_file(place, options):
-    """Omitted options keep their values; given ones, in any order, have the same effect."""
+    """Omitted options keep their values; given options have the same effect in any order."""
     ingest("p1", "-o", "x.h5", *MADE)
     before = stamp()
     report, _ = ingest("p1", "-o", "x.h5", *options)
@@ -417,7 +419,7 @@ def test_options_come_from_the_file(place, options):
     (["--feature", f"{RGB},normalize=l1"], ["normalize=none", "normalize=l1"]),
 ])
 def test_what_differs_is_refused(place, options, parts):
-    """One line that shows what differs, and nothing else."""
+    """One line shows the difference; nothing is changed."""
     ingest("p1", "-o", "x.h5", *MADE)
     before = stamp()
     result = run_clpipe("ingest", "p1", "p2", "-o", "x.h5", *options)
@@ -428,13 +430,13 @@ def test_what_differs_is_refused(place, options, parts):
 
 @pytest.mark.deep
 def test_the_line_about_a_feature_is_the_command(place):
-    """A feature that the file lacks: the line ends with a command that adds it."""
+    """If the file lacks a feature, the line ends with a command that adds it."""
     ingest("p1", "p2", "-o", "x.h5", "--feature", RGB)
     result = run_clpipe("ingest", "p2", "-o", "x.h5", "--feature", GRAY, "--feature", RGB)
     check_one_error(result, 2, "x.h5 does not have the feature gray_16; to add it: clpipe ingest")
     command = shlex.split(re.search(r"to add it: (clpipe .*)", result.stderr).group(1))
     assert run_clpipe(*command[1:]).returncode == 0
-    # p1 was not named, but has the new feature as well; and the command of before is fine again.
+    # p1 was not named but has the new feature, too; and the earlier command is valid again.
     assert digest("x.h5") == fresh("p1", "p2", "--feature", RGB, "--feature", GRAY)
     before = stamp()
     for options in [["--feature", RGB], ["--feature", GRAY], []]:
@@ -458,7 +460,7 @@ def test_add_needs_all_sources(place, spoil, parts):
 
 @pytest.mark.deep
 def test_what_is_for_all_images_reads_all_sources(place):
-    """Codes and thumbnails, where only one source is named."""
+    """Codes and thumbnails are made for all images, even if only one source is named."""
     ingest("p1", "p2", "-o", "x.h5")
     with h5py.File("x.h5", "a") as file:
         del file["images/code"], file["checksums"]
@@ -471,12 +473,12 @@ def test_what_is_for_all_images_reads_all_sources(place):
     check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5", "--feature", GRAY, "--add"), 2, "p2")
     ingest("p1", "-o", "x.h5", "--thumbnails", 32)
     with h5py.File("x.h5") as file:
-        assert len(set(file["thumbnails/end"][:].tolist())) in (13, 14)  # those of p2 are gone
+        assert len(set(file["thumbnails/end"][:].tolist())) in (13, 14)  # the thumbnails of p2 are gone
 
 
 @pytest.mark.deep
 def test_limits_may_be_raised(place):
-    """What they kept out is read, everything else stays; they cannot be lowered."""
+    """Files that a limit excluded are read, all others stay; limits cannot be lowered."""
     ingest("p1", "p2", "-o", "x.h5", "--max-pixels", 3000, code=1)
     assert 0 < len(rows()) < 18
     report, _ = ingest("p2", "-o", "x.h5", "--max-pixels", 100000)
@@ -491,7 +493,7 @@ def test_limits_may_be_raised(place):
 
 @pytest.mark.deep
 def test_what_selects_files_may_change(place):
-    """It holds from then on, for the sources that are named."""
+    """The new selection applies from then on to the named sources."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
     assert all(name.endswith(".png") for _, name in rows())
     ingest("p1", "p2", "-o", "x.h5", "--include", "*.png", "--include", "*.jpg", "--exclude", "red/*",
@@ -504,7 +506,7 @@ def test_what_selects_files_may_change(place):
 
 @pytest.mark.deep
 def test_limit(place):
-    """It limits what is read, and never removes existing images."""
+    """--limit limits the files that are read and never removes existing images."""
     ingest("p1", "-o", "x.h5", "--limit", 4)
     assert len(rows()) == 4
     ingest("p1", "-o", "x.h5", "--limit", 6)
@@ -523,7 +525,7 @@ def test_limit(place):
 # --- interrupted, killed, refused -----------------------------------------------------------------
 
 def interrupt(*command):
-    """Stops a run once it has logged something; False: it was done before."""
+    """Stops a run once it has logged something; returns False if it finished before."""
     process = subprocess.Popen([str(CLPIPE), *map(str, command), "-q"])
     while process.poll() is None:
         if log_records("x.h5.partial")[0]:
@@ -540,7 +542,7 @@ def grow(directory, count):
 
 @pytest.mark.deep
 def test_killed_updates_go_on(place):
-    """Killed while a source is added, again and again, spelled otherwise each time."""
+    """The run is killed repeatedly while it adds a source, spelled differently each time."""
     grow(place / "p2", 2000)
     ingest("p1", "-o", "x.h5")
     before = stamp()
@@ -567,7 +569,7 @@ def test_a_first_run_goes_on_however_it_is_spelled(place):
 
 @pytest.mark.deep
 def test_unfinished_work_of_another_command(place):
-    """An update from other sources is not mixed with it; a message says what to do."""
+    """An update from other sources does not use the unfinished work; a message says what to do."""
     grow(place / "p2", 2000)
     ingest("p1", "-o", "x.h5")
     if interrupt("ingest", "p2", "-o", "x.h5"):
@@ -601,7 +603,7 @@ def test_dry_run_of_an_update(place):
 
 @pytest.fixture
 def large(tmp_path, monkeypatch, program):
-    """A directory q of 100 small images: 60 in a, 37 in b, 3 in c; and x.h5 of it."""
+    """The directory q with 100 small images: 60 in a, 37 in b, 3 in c; and x.h5 made from it."""
     draw_photos(tmp_path / "p", 1)
     picture = next((tmp_path / "p").rglob("*.png"))
     for name, count in [("a", 60), ("b", 37), ("c", 3)]:
@@ -618,7 +620,7 @@ def removed(report):
 
 
 def refused(*args, command="ingest"):
-    """{why: how many} of an update that is refused, and its message; nothing is left of it."""
+    """Returns {reason: count} and the message of an update that must be refused and leave no files."""
     before = stamp()
     report, said = ingest(*args, code=2, command=command)
     assert stamp() == before and report["error"]["message"] in said and "--allow-removal" in said
@@ -627,7 +629,7 @@ def refused(*args, command="ingest"):
 
 @pytest.mark.deep
 def test_few_may_go(large):
-    """Reported with their reasons."""
+    """They are reported with the reasons."""
     for i in range(7):
         (large / "q" / "a" / f"{i:02}.png").unlink()
     for i in range(7, 10):
@@ -643,7 +645,7 @@ def test_few_may_go(large):
 @pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_too_many_may_not_go(large, command):
-    """21 of 100: missing, no longer included, no longer images."""
+    """21 of 100 images: missing, no longer included, or no longer images."""
     more = ["--no-report"] if command == "run" else []
     assert refused("q", "-o", "x.h5", "--exclude", "a/[01]*", "--exclude", "a/20.png",
                    *more, command=command)[0] == {"excluded": 21}
@@ -659,7 +661,7 @@ def test_too_many_may_not_go(large, command):
 
 @pytest.mark.deep
 def test_all_of_a_directory_or_source_may_not_go(large):
-    """Three images only, or those of an empty source; what the command drops may."""
+    """Even if there are only three images, or the source is empty; dropping a source is allowed."""
     draw_photos(large / "r", 3)
     ingest("r", "-o", "x.h5")
     shutil.move("q/c", "c")
@@ -667,7 +669,7 @@ def test_all_of_a_directory_or_source_may_not_go(large):
     assert why == {"gone": 3} and "all of c/ in q" in said
     os.mkdir("q/c")
     refused("q", "-o", "x.h5")
-    # What was read anew is not in the way of the right command.
+    # The refused update does not block the right command.
     shutil.copy("q/a/00.png", "q/a/new.png")
     refused("q", "-o", "x.h5", "--exclude", "b/*")
     os.rmdir("q/c")

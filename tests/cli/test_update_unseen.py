@@ -1,5 +1,5 @@
-"""What an update cannot look at stays as it is: directories and files without permission, a disk that
-gives errors, a source that is not mounted."""
+"""An update keeps everything that it cannot read: directories and files without permission, a disk with I/O
+errors, a source that is not mounted."""
 
 import os
 import shutil
@@ -22,14 +22,14 @@ def clpipe(*args, code=0, **kwargs):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, program):
-    """out/x.h5 of p1 (13 images) and p2 (5), with labels, an imported feature and neighbours, which an
-    unprivileged user may update; the working directory."""
+    """The working directory, with out/x.h5 of p1 (13 images) and p2 (5), labels, an imported feature and
+    neighbours, which an unprivileged user may update."""
     open_to_nobody(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     draw_photos("p1")
     draw_photos("p2", 4)
-    # Before and after "red/" in the order of paths.
+    # In the order of paths, before and after "red/".
     for name in ["p1/red.jpg", "p1/red0.jpg", "p1/!.jpg"]:
         shutil.copy("p1/green/01.jpg", name)
     for name in ["out", "home"]:
@@ -49,7 +49,7 @@ def place(tmp_path, monkeypatch, program):
 
 
 def values(path="out/x.h5"):
-    """Every row of everything."""
+    """All rows of all datasets."""
     with h5py.File(path) as file:
         return [file[name][:].tolist() for name in ["images/path", "features/clip", "features/rgb_8x8x8",
                                                     "clusters/kmeans/labels", "neighbours/clip/rows"]]
@@ -69,7 +69,7 @@ def check_kept(before, count, said, failed):
 @pytest.mark.deep
 @pytest.mark.parametrize("mode", [0, 0o444], ids=["closed", "no search"])
 def test_directory_without_permission(place, mode):
-    """All of it, or its names only: then each file fails."""
+    """Nothing can be read, or only the names: then each file fails."""
     before = digest("out/x.h5"), values()
     names = sorted("red/" + name for name in os.listdir("p1/red"))
     os.chmod("p1/red", mode)
@@ -78,7 +78,7 @@ def test_directory_without_permission(place, mode):
     first = as_nobody(place, *INGEST)
     assert first.returncode == 1, first.stderr
     if mode == 0:
-        # With rows that come; then without.
+        # First with new rows, then without.
         assert len(values()[0]) == 22 and "kmeans are continued: 1 new image" in first.stderr
         os.unlink("p1/new.jpg")
         first = as_nobody(place, *INGEST)
@@ -91,7 +91,7 @@ def test_directory_without_permission(place, mode):
     inode = os.stat("out/x.h5").st_ino
     again = as_nobody(place, *INGEST)
     assert again.returncode == 1 and os.stat("out/x.h5").st_ino == inode, again.stderr
-    # A feature for all images cannot be made.
+    # A feature that needs all images cannot be made.
     refused = as_nobody(place, *INGEST, "--add", "--feature", "gray")
     check_one_error(refused, 3, "red/", "ermission denied", "once they can be read")
     assert os.stat("out/x.h5").st_ino == inode
@@ -103,10 +103,10 @@ def test_directory_without_permission(place, mode):
 @pytest.mark.deep
 @pytest.mark.skipif(not FAULTS.exists(), reason="faults.so is not built in this variant")
 def test_disk_gives_errors(place):
-    """Whichever directory cannot be read to its end, the sources' own as well."""
+    """Any directory that cannot be read to its end, including the sources themselves."""
     before, stayed, failed = (digest("out/x.h5"), values()), 0, set()
     shutil.copy("out/x.h5", "old.h5")
-    clpipe(*INGEST, "--dry-run", env={"LD_PRELOAD": FAULTS, "CLPIPE_FAULT_LIST": "sites"})  # without the cache of kernels
+    clpipe(*INGEST, "--dry-run", env={"LD_PRELOAD": FAULTS, "CLPIPE_FAULT_LIST": "sites"})  # reads no kernel cache
     with open("sites") as file:
         site, calls = max((line.split()[1:] for line in file if line.startswith("list ")),
                           key=lambda fields: int(fields[1]))
@@ -124,7 +124,7 @@ def test_disk_gives_errors(place):
 
 @pytest.mark.deep
 def test_listed_files(place):
-    """A list has an order of its own."""
+    """Files of a list, which has its own order."""
     with open("list", "w") as file:
         file.write("p1/red/00.png\np1/blue/02.jpg\np1/gone.jpg\np1/red/03.jpg\n")
     os.chmod("list", 0o644)
@@ -142,7 +142,7 @@ def test_listed_files(place):
 
 
 def test_source_that_is_not_mounted(place):
-    """An empty directory in its place, or nothing: neither counts as removed images."""
+    """An empty or missing directory does not count as removed images."""
     before = os.stat("out/x.h5").st_ino
     shutil.move("p2", "away")
     check_one_error(run_clpipe(*INGEST), 2, "no file or directory p2")

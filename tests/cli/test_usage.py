@@ -1,4 +1,4 @@
-"""The command line: help, misuse, and that the man page and the completions know every option."""
+"""The command line: help, misuse, and options in the man page and the completions."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
-# The commands in their order, and what each needs to get past the check of its arguments.
+# The commands in order, and the arguments that each needs at least.
 SOURCES = {path.name: path.read_text() for path in (ROOT / "pipeline" / "cli").glob("*.c")}
 TABLE = {symbol: (name, body) for text in SOURCES.values() for symbol, name, body in re.findall(
     r'const struct command (command_\w+) = \{\s*\.name = "([a-z-]+)",(.*?)\.run = ', text, re.S)}
@@ -27,7 +27,7 @@ MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
 
 
 def options_in_help(text):
-    """{option: help with the value's name and the default} as --help tells them."""
+    """{option: help, with the value's name and default} from the text of --help."""
     found = {}
     name = None
     for line in text.splitlines():
@@ -78,7 +78,7 @@ def test_version_by_any_name(clpipe):
 
 
 def test_help_for_no_command(clpipe):
-    """A script must not take an unknown word for a command because its help is printed."""
+    """If an unknown word printed the help, scripts would take it for a valid command."""
     check_one_error(clpipe("predict", "--help"), 2, "unknown command 'predict'")
     check_one_error(clpipe("ingets", "-h"), 2, "did you mean ingest?")
 
@@ -114,7 +114,7 @@ def test_help_of_a_command(clpipe, command, arguments):
 
 
 def test_descriptions_of_options_begin_in_one_column(clpipe):
-    """Beside what is described where that leaves two columns, else below it."""
+    """The description is next to its term if there is room for two spaces, otherwise below it."""
     lengths = set()
     for command in COMMANDS:
         lines = clpipe(command, "--help").stdout.splitlines()
@@ -298,7 +298,7 @@ def test_a_file_that_is_not_there(clpipe, photos, tmp_path, command):
 
 
 def error_object(text):
-    """The message and the exit code of a report that holds nothing else."""
+    """The message and the exit code of a report that contains only an error."""
     report = json.loads(text)
     assert set(report) == {"error"} and set(report["error"]) == {"message", "exit_code"}
     return report["error"]
@@ -339,7 +339,7 @@ def test_a_summary_on_a_full_device(clpipe, photos, tmp_path):
     assert result.returncode == 3
     assert "cannot write the summary: the disk is full" in result.stderr
     assert clpipe("verify", "clpipe.h5").returncode == 0
-    # A reader that has left is none of our business.
+    # A reader that closes the pipe is not an error.
     read, write = os.pipe()
     os.close(read)
     result = clpipe("run", photos, "-k", 2, capture_output=False, stdout=write,
@@ -356,7 +356,8 @@ def test_control_characters_do_not_reach_the_terminal(clpipe):
 
 
 def test_hidden_characters_of_names(clpipe, photos, tmp_path):
-    """What turns or hides text, so that a file reads as another name, is shown; not in tables and JSON."""
+    """Characters that reverse or hide text, so that a name looks like another one, are shown escaped; but not
+    in tables and JSON."""
     hidden = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) in ("Cc", "Cf", "Zl", "Zp")]
     shown = "\u00e9\u4e2d\u05d0\u0634\u200a\u0301\ufe0f\U0001f600"
     os.mkdir(tmp_path / "p\u202eq")
@@ -383,7 +384,7 @@ def test_hidden_characters_of_names(clpipe, photos, tmp_path):
 
 
 def test_formats_and_names_of_tables(clpipe, finished, tmp_path):
-    """An extension in any case is a format; --format chooses one for any name, and says so."""
+    """An extension in upper or lower case selects a format; --format selects one for any name, with a message."""
     for name, start in (("a.TSV", "path\tsource"), ("b.txt", "path,source"), ("c.JsonL", '{"path":')):
         assert clpipe("export", finished, "--what", "images", "-o", name).returncode == 0
         assert (tmp_path / name).read_text().startswith(start)
@@ -417,7 +418,7 @@ def test_every_command_takes_the_general_options(clpipe):
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
-    """The generated completions and man page."""
+    """The generated completions and the man page."""
     folder = tmp_path_factory.mktemp("documents")
     subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE,
                     ROOT / "docs" / "clpipe.1.in", folder], check=True)
@@ -483,7 +484,7 @@ COMPLETED = [
 
 @pytest.mark.parametrize("breaks", ["", "COMP_WORDBREAKS=${COMP_WORDBREAKS//[@:]/}"])
 def test_bash_completes_names(documents, tmp_path, breaks):
-    """As they are typed, in a bash with a terminal; with and without @ and : among COMP_WORDBREAKS."""
+    """Completes words while they are typed in an interactive bash, with and without @ and : in COMP_WORDBREAKS."""
     for name in ("my photos.h5", "q$u'o\"te&;.h5", "all.list", "two lists", "two@2x.h5", "d/in it", "empty directory/one"):
         (tmp_path / "n" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "n" / name).touch()

@@ -1,4 +1,4 @@
-"""Which files a run takes in, in which order, as /images and /failures show it."""
+"""Which files a run reads, and in which order, as shown by /images and /failures."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def text(value):
 
 
 def rows(output):
-    """(paths of /images in order, {path: reason} of /failures) of a result."""
+    """Returns (paths of /images in order, {path: reason} of /failures)."""
     with h5py.File(output) as file:
         images = [text(path) for path in file["images/path"][()]]
         paths = [text(path) for path in file["failures/path"][()]]
@@ -30,7 +30,7 @@ def rows(output):
 
 @pytest.fixture
 def ingest(clpipe, tmp_path):
-    """Ingests and returns rows(); the exit code is checked against what failed."""
+    """Ingests sources and returns rows(); the exit code must agree with the failures."""
     def run(*args, **kwargs):
         output = tmp_path / "walked.h5"
         result = clpipe("ingest", *args, "-o", output, "--fresh", "--feature", "gray:bins=4",
@@ -45,7 +45,7 @@ def ingest(clpipe, tmp_path):
 
 @pytest.fixture
 def picture(photos):
-    """The bytes of a small JPEG."""
+    """The contents of a small JPEG."""
     return (photos / "green" / "01.jpg").read_bytes()
 
 
@@ -80,7 +80,7 @@ def test_bytes_that_are_no_text(ingest, tmp_path, picture):
 def test_several_sources_in_their_order(ingest, tmp_path, picture):
     put(tmp_path, picture, "two/b.jpg", "two/a.jpg", "one/c.jpg", "single.jpg")
     images, _ = ingest("two", "single.jpg", "one", "two/")
-    assert images == ["a.jpg", "b.jpg", "single.jpg", "c.jpg"]  # a place given twice counts once
+    assert images == ["a.jpg", "b.jpg", "single.jpg", "c.jpg"]  # a source given twice counts once
     with h5py.File(tmp_path / "walked.h5") as file:
         assert list(file["images/source"][()]) == [0, 0, 1, 2]
         assert [text(source) for source in file["images/sources"][()]] == \
@@ -184,7 +184,7 @@ def test_deeper_than_a_path(ingest, tmp_path, picture):
 
 @pytest.fixture
 def open_directory():
-    """A directory owned by nobody; pytest's own are closed to that user."""
+    """A directory of an unprivileged user, who cannot enter pytest's directories."""
     with tempfile.TemporaryDirectory(prefix="clpipe-test-") as directory:
         os.chmod(directory, 0o755)
         if os.geteuid() == 0:
@@ -246,7 +246,7 @@ def test_dry_run_walks(clpipe, tmp_path, picture):
 
 
 def test_times_that_no_number_of_nanoseconds_tells(clpipe, ingest, tmp_path, picture):
-    """File systems store times before 1677 and after 2262: lists have them, and are read."""
+    """File systems store times before 1677 and after 2262: lists contain them and can be read."""
     put(tmp_path / "p", picture, "a.jpg", "b.jpg", "c.jpg")
     for name, when in (("a.jpg", 10413792000), ("b.jpg", 9000000001), ("c.jpg", -2000000000)):
         os.utime(tmp_path / "p" / name, (when, when))
@@ -259,7 +259,8 @@ def test_times_that_no_number_of_nanoseconds_tells(clpipe, ingest, tmp_path, pic
 
 
 def test_names_that_look_alike(clpipe, ingest, tmp_path, picture):
-    """\\xHH of a byte that is not UTF-8, and the same letters in a name: each text leads back to one file."""
+    """A byte that is not UTF-8 is shown as \\xHH, and a name may contain these characters: each text
+    identifies one file."""
     put(tmp_path / "p", picture, os.fsdecode(b"d\xff/1.jpg"), "d\\xff/1.jpg", "d\\xff/2.jpg",
         os.fsdecode(b"\xfe.jpg"))
     assert ingest("p", cwd=tmp_path) == (["d\\x5cxff/1.jpg", "d\\x5cxff/2.jpg", "d\\xff/1.jpg", "\\xfe.jpg"], {})
@@ -287,7 +288,8 @@ def test_sources_that_look_alike(clpipe, tmp_path, picture):
 
 
 def test_stat_columns_and_places(clpipe, tmp_path, picture):
-    """Inode and change time of each file that was opened, of an archive for its members; where it was looked up."""
+    """The inode and change time of each file that was opened, or of a member's archive; and the directory of
+    each source."""
     put(tmp_path / "p", picture, "a.jpg", "b.jpg")
     (tmp_path / "p" / "c.jpg").write_bytes(b"no picture")
     assert clpipe("ingest", "p", "-o", "f.h5").returncode == 1
@@ -298,7 +300,7 @@ def test_stat_columns_and_places(clpipe, tmp_path, picture):
             assert file[table]["ctime_ns"][:].tolist() == [stat.st_ctime_ns for stat in stats]
         places = file["images/directories"].asstr()[:].tolist()
         identity = file["checksums"].attrs["identity"]
-    # No part of the identity, and no reason to write.
+    # They are not part of the identity, and not a reason to write.
     (tmp_path / "else").mkdir()
     os.rename(tmp_path / "p", tmp_path / "else" / "p")
     for name in "a.jpg", "c.jpg":
@@ -320,8 +322,7 @@ def test_stat_columns_and_places(clpipe, tmp_path, picture):
 
 @pytest.mark.deep
 def test_own_output_is_no_input(clpipe, tmp_path, picture):
-    """Reports, trees and leftovers of an unfinished run, with their marker files or copied without
-    them."""
+    """Reports, trees and leftovers of unfinished runs are skipped, with their marker files or copied without them."""
     source = tmp_path / "p"
     draw_photos(source, 6)
     images = sorted(str(path.relative_to(source)) for path in source.rglob("*.*"))
@@ -347,7 +348,7 @@ def test_own_output_is_no_input(clpipe, tmp_path, picture):
     listed = clpipe("list", "p", "-o", "l")
     assert listed.returncode == 0 and "7 directories that clpipe wrote" in listed.stderr
     assert b"sheets/0" not in (tmp_path / "l").read_bytes()
-    # What is named itself is read.
+    # If such a directory is named, it is read.
     assert clpipe("ingest", "p/tree", "-o", "tree.h5").returncode == 0
     assert len(rows(tmp_path / "tree.h5")[0]) == len(images) - 2
     assert clpipe("ingest", *(source / "deep" / "copies").iterdir(), "-o", "c.h5").returncode == 0

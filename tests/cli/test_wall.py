@@ -1,4 +1,4 @@
-"""Reports and summaries account for the whole time of the process, by stages."""
+"""Reports and summaries divide the whole time of the process into stages."""
 
 import json
 import re
@@ -9,8 +9,8 @@ import pytest
 
 from conftest import FEATURE
 
-OTHER_MOST = 0.1  # of the whole, and
-OTHER_SECONDS = 0.2  # or this: what lies between the stages of a short command
+OTHER_MOST = 0.1  # of the total, and
+OTHER_SECONDS = 0.2  # for the time between the stages of a short command
 
 
 def check(clpipe, tmp_path, arguments, stages):
@@ -31,7 +31,7 @@ def check(clpipe, tmp_path, arguments, stages):
 
 
 def check_summary(result, wall):
-    """The same in words, without what rounds to nothing."""
+    """The summary has the same times as text, without those that are rounded to zero."""
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("  wall time ")]
     seconds, words = re.fullmatch(r"  wall time   ([0-9.]+) s(?:: (.*))?", line).groups()
     told = {name: float(value) for name, value in (word.rsplit(" ", 1) for word in (words or "").split(", ") if word)}

@@ -1,4 +1,5 @@
-"""Weights of rows: scikit-learn's sample_weight, the same bits in every way, and errors."""
+"""Weights of rows: the result of scikit-learn's sample_weight, with the same bits in all ways of computing;
+and errors."""
 
 import h5py
 import numpy
@@ -16,7 +17,7 @@ def bits(path, name="kmeans", without=()):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory, program):
-    """Rows, weights over six orders of magnitude, some of them 0, and first centroids."""
+    """Rows, weights over six orders of magnitude (some of them 0), and first centroids."""
     place = tmp_path_factory.mktemp("weights")
     random = numpy.random.default_rng(11)
     rows = random.normal(0, 1, (3000, 21)) + random.integers(0, 6, (3000, 1)) * 1.5
@@ -47,7 +48,7 @@ def test_as_scikit_learn(data, tmp_path, iterations):
     assert attributes["inertia"] == pytest.approx(wanted.inertia_, rel=1e-6)
     assert attributes["iterations"] == wanted.n_iter_
     assert numpy.array_equal(arrays["sizes"], numpy.bincount(arrays["labels"], minlength=8))
-    # The history: about the centroids that each iteration began with.
+    # Each value of the history is for the centroids at the start of an iteration.
     before = first.astype(float)
     for value in arrays["inertia_history"][:3]:
         squares = ((rows[:, None].astype(float) - before) ** 2).sum(2)
@@ -60,7 +61,7 @@ def test_as_scikit_learn(data, tmp_path, iterations):
 
 
 def test_cosine(data, tmp_path):
-    """Directions of weighted sums, rows of weight 0 labelled all the same."""
+    """Centroids are directions of weighted sums; rows of weight 0 are labelled, too."""
     rows, weights = (numpy.load(data / f"{name}.npy").astype(float)
                      for name in ("rows", "weights"))
     cluster(data / "rows.npy", "-k", "5", "--metric", "cosine", "--weights", data / "weights.npy",
@@ -81,7 +82,7 @@ WAYS = [["--threads", "1"], ["--memory", "1M", "--device-memory", "300K"], ["--t
 @pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
                          [["--mini-batch", "500", "--max-iter", "20"]])
 def test_the_same_bits(data, tmp_path, more):
-    """However many threads, and streamed or not."""
+    """With any number of threads, streamed or not."""
     first = None
     for i, way in enumerate(WAYS):
         cluster(data / "rows.npy", "-k", "12", "--weights", data / "weights.npy", *more, *way,
@@ -99,7 +100,7 @@ def test_equal_weights_are_none(data, tmp_path, more):
     command = [data / "rows.npy", "-k", "6", *more, "--seed", "3"]
     cluster(*command, "-o", "none.h5", cwd=tmp_path)
     cluster(*command, "-o", "equal.h5", "--weights", "w.npy", cwd=tmp_path)
-    units = ("inertia_history", "weights")  # what is in the unit of the weights
+    units = ("inertia_history", "weights")  # values in units of the weights
     assert bits(tmp_path / "none.h5", without=units) == bits(tmp_path / "equal.h5",
                                                                without=units)
     factor = float(numpy.float32(0.3))
@@ -111,12 +112,12 @@ def test_proportions_matter_alone(data, tmp_path):
     numpy.save(tmp_path / "w.npy", numpy.load(data / "weights.npy") * numpy.float32(0.125))
     for name, weights in (("a.h5", data / "weights.npy"), ("b.h5", "w.npy")):
         cluster(data / "rows.npy", "-k", "9", "--weights", weights, "-o", name, cwd=tmp_path)
-    units = ("inertia_history", "weights")  # what is in the unit of the weights
+    units = ("inertia_history", "weights")  # values in units of the weights
     assert bits(tmp_path / "a.h5", without=units) == bits(tmp_path / "b.h5", without=units)
 
 
 def test_repeated_rows(data, tmp_path):
-    """A row of weight 3 is as three rows."""
+    """A row of weight 3 counts as three rows."""
     rows, first = numpy.load(data / "rows.npy"), numpy.load(data / "first.npy")
     times = numpy.random.default_rng(2).integers(1, 5, len(rows))
     numpy.save(tmp_path / "repeated.npy", numpy.repeat(rows, times, axis=0))
@@ -133,7 +134,7 @@ def test_repeated_rows(data, tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("init", SEEDINGS)
 def test_first_centroids_have_weight(tmp_path, init, program):
-    """Rows of weight 0 are never drawn, heavy ones far more often."""
+    """Rows of weight 0 are never drawn, and heavy rows far more often."""
     numpy.save(tmp_path / "rows.npy", numpy.arange(1000, dtype="f4")[:, None])
     weights = numpy.zeros(1000)
     weights[::10] = 1
@@ -150,7 +151,7 @@ def test_first_centroids_have_weight(tmp_path, init, program):
 
 
 def test_empty_clusters_get_rows_of_weight(tmp_path, program):
-    """First centroids far away: rows of weight 0 cannot fill the clusters."""
+    """With distant first centroids, rows of weight 0 cannot fill the empty clusters."""
     random = numpy.random.default_rng(4)
     rows = random.normal(0, 1, (400, 5)).astype("f4")
     rows[:50] *= 30
@@ -183,7 +184,7 @@ def test_hdf5_and_shapes(data, tmp_path):
         cluster(data / "rows.npy", "-k", "4", "--weights", source, "-o", f"{i}.h5", cwd=tmp_path)
         wanted = wanted or bits(tmp_path / f"{i}.h5")
         assert bits(tmp_path / f"{i}.h5") == wanted
-    # They are parameters of the result.
+    # Weights are parameters of the result.
     result = run_clpipe("cluster", data / "rows.npy", "-k", "4", "-o", "0.h5", cwd=tmp_path)
     assert result.returncode == 2 and "weights: the file has" in result.stderr
     again = cluster(data / "rows.npy", "-k", "4", "--weights", "column.npy", "-o", "0.h5",
@@ -218,7 +219,7 @@ def test_misused(data, tmp_path):
 # --- in the file ----------------------------------------------------------------------------------
 
 def test_verify_knows_them(data, tmp_path):
-    """A changed weight, and one that is impossible."""
+    """A changed weight and an invalid weight."""
     cluster(data / "rows.npy", "-k", "5", "--weights", data / "weights.npy", "-o", "r.h5",
             cwd=tmp_path)
     whole = (tmp_path / "r.h5").read_bytes()
@@ -269,7 +270,7 @@ MEASURES = ["inertia", "silhouette", "simplified_silhouette", "davies_bouldin",
 
 
 def sweep(place, *more):
-    """The columns of a sweep with w.npy, and centroids and labels of each k alone."""
+    """The columns of a weighted sweep, and centroids and labels of each k alone."""
     cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", *more, "-o", "sweep.h5", cwd=place)
     with h5py.File(place / "sweep.h5", "r") as file:
         group = file["clusters/kmeans"]
@@ -289,7 +290,7 @@ def sweep(place, *more):
 
 
 def groups(random, n):
-    """A few groups that run into each other, and one row far from all."""
+    """A few overlapping groups, and one row far from all others."""
     rows = random.normal(0, 1, (n, 5)) + 2.5 * random.integers(0, 2, (n, 5))
     rows[7] = 60
     return rows.astype("f4")
@@ -298,8 +299,8 @@ def groups(random, n):
 @pytest.mark.deep
 @pytest.mark.parametrize("times", ["mixed", "one", "three"])
 def test_measures_of_copies(tmp_path, program, times):
-    """A row of weight w is as w rows: scikit-learn's measures of the repeated rows. The row that is
-    alone counts as 0 in the silhouettes, or as its own neighbour."""
+    """A row of weight w counts as w rows: the measures equal scikit-learn's for repeated rows. The isolated
+    row counts as 0 in silhouettes, or as its own neighbour."""
     from sklearn import metrics
     from test_sweep import simplified
     random = numpy.random.default_rng(8)
@@ -330,7 +331,7 @@ def test_measures_of_copies(tmp_path, program, times):
 
 
 def weighted_measures(space, arrays, weights, sample, times):
-    """As docs/clustering.md defines them; row sample[i] counts times[i] times in the silhouette."""
+    """The measures as defined in docs/clustering.md; row sample[i] counts times[i] times in the silhouette."""
     labels, centroids = arrays["labels"], arrays["centroids"].astype(float)
     k = len(centroids)
     whole = numpy.bincount(labels, weights, minlength=k)
@@ -407,7 +408,7 @@ def test_a_sample_is_drawn_by_weight(tmp_path, program):
                                    times.astype(float))
         assert {key: columns[key][i] for key in MEASURES} == pytest.approx(wanted, rel=1e-6,
                                                                            abs=1e-7)
-    # The same bits whatever it is computed in.
+    # All ways of computing give the same bits.
     wanted = run_clpipe("info", "sweep.h5", "--digest", cwd=tmp_path).stdout
     for i, way in enumerate(WAYS):
         cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", "--seed", 4, *way, "-o",

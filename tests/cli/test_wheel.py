@@ -1,4 +1,4 @@
-"""tools/wheel: errors before it downloads anything."""
+"""tools/wheel: errors that are reported before anything is downloaded."""
 
 import subprocess
 

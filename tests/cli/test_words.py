@@ -1,4 +1,4 @@
-"""Words for clusters and pictures: from the classes of a network, else from folders."""
+"""Words for clusters and pictures: from the classes of a network, or from folders."""
 import csv
 import io
 import json
@@ -126,7 +126,7 @@ def shares(scores):
 
 
 def words_of(rows, labels, layer):
-    """As docs/clustering.md defines them."""
+    """The words as defined in docs/clustering.md."""
     weights = layer["matrix"].astype("f8") * layer["scale"][:, None]
     length = usual_length(weights)
     rows = rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
