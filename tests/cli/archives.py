@@ -35,7 +35,7 @@ def padded(content):
 
 def member(name, content=b"", kind=b"0", size=None, magic=b"ustar\x0000", prefix=b"", more=None,
            checksum=None):
-    """A tar header and its content. Fields are written as given; `more` maps offsets to other bytes."""
+    """A tar header and its content. Fields are written as given; `more` maps offsets to bytes that replace them."""
     size = b"%011o\0" % len(content) if size is None else size
     head = bytearray(512)
     for at, field in {0: name, 100: b"0000644\0", 108: b"0000000\0", 116: b"0000000\0", 124: size,
@@ -171,7 +171,7 @@ def flip(content, at):
 
 def made_archives(picture):
     """{archive: (content, expected images, expected failures)}. The failures map the name of a member to
-    "reason: start of the message"; the name "" means the archive itself, None a file not read as an archive."""
+    "reason: start of the message". The name "" is the archive itself; None is a file that is not an archive."""
     one = [("a.png", picture)]
     a = member(b"a.png", picture)
     b = member(b"b.png", picture)

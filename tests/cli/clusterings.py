@@ -8,7 +8,7 @@ from conftest import run_clpipe
 
 
 def cluster(*args, cwd, code=0):
-    """Runs `clpipe cluster` and returns its JSON report, or the completed process where `code` is an error."""
+    """Runs `clpipe cluster` and returns its JSON report, or the completed process if `code` is not 0."""
     result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
     assert result.returncode == code, result.stderr
     return json.loads(result.stdout) if code == 0 else result

@@ -18,7 +18,7 @@ if not CLPIPE.is_absolute():
 LIBRARY = next((path for path in (CLPIPE.parent / "libclpipe.so.1", CLPIPE.parents[1] / "lib" / "libclpipe.so.1")
                 if path.exists()), CLPIPE.parent / "libclpipe.so.1")
 
-# Set by tools/check --long and --all: more kills, more faults, larger data.
+# Set by tools/check --long and --all, which use more kills, more faults and larger data.
 LONG = bool(os.environ.get("CLPIPE_LONG"))
 ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
 # Set by tools/check for the core tests (neither slow nor deep), which inject fewer faults.
@@ -33,7 +33,7 @@ NOBODY = 65534
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test with the mark `variations`, marks every case but the first as deep."""
+    """Marks all cases but the first of each test with the mark `variations` as deep."""
     seen = set()
     for item in items:
         if item.get_closest_marker("variations"):
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items):
 
 
 def restore_signals():
-    """Restores signals that a shell or a background build ignores or blocks: the program would inherit that."""
+    """Restores signals that a shell or a background build ignores or blocks, since the program would inherit this."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
                    signal.SIGUSR2, signal.SIGCHLD):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -169,8 +169,8 @@ def limits(request):
         pytest.fail(f"{taken:.1f} s of processor time: mark it deep or slow (docs/development.md)")
 
 
-# Used for a new file if a test names no feature: by default, the program would learn a codebook or fail for lack
-# of images.
+# The feature of a new file if a test names none. The default would learn a codebook, or fail because there are too
+# few images.
 FEATURE = ["--feature", "rgb:bins=8x8x8"]
 
 
@@ -188,7 +188,7 @@ def with_feature(args, feature, cwd):
 
 
 def run_clpipe(*args, cwd=None, env=None, timeout=120, feature=FEATURE, **kwargs):
-    """Runs the program in this process's environment, as changed by `env` (None removes a variable)."""
+    """Runs the program in the environment of this process with the changes in `env` (None removes a variable)."""
     args = with_feature(list(map(str, args)), feature, cwd)
     environment = dict(os.environ)
     for key, value in (env or {}).items():

@@ -132,7 +132,7 @@ def copy_attributes(old, new):
 
 
 def write(path, target):
-    """Writes the file at `path` to `target` as format 2. Write the parts of a merged file first."""
+    """Writes the file at `path` to `target` in format 2. The parts of a merged file must be written first."""
     with h5py.File(path) as old, h5py.File(target, "w", libver=("earliest", "v110")) as new:
         copy_attributes(old, new)
         new.attrs.create("clpipe_format", 2, dtype="i4")

@@ -141,7 +141,7 @@ def resnet(seed=2, side=224, blocks=(3, 4, 6, 3), bottleneck=True):
 
 def squeezing(seed=3):
     """A graph with squeeze-and-excitation, a hard swish made of several nodes, sigmoid, average pools, a linear
-    layer over a whole feature map, and int8."""
+    layer over a whole feature map, and an int8 tensor."""
     d = Drawing(seed, 20)
     d.convolution(16, 3, act=False)
     x = d.x

@@ -42,7 +42,7 @@ def patch(p):
 
 
 def differences(v):
-    """Differences of the horizontal and of the vertical neighbours; border pixels are repeated."""
+    """The differences between the horizontal and between the vertical neighbours; border pixels are repeated."""
     w = numpy.pad(v.astype(int), 1, mode="edge")
     return w[1:-1, 2:] - w[1:-1, :-2], w[2:, 1:-1] - w[:-2, 1:-1]
 

@@ -1,9 +1,9 @@
-"""Uses clpipe in one process with h5py, OpenCV, Pillow and torch, as far as they are installed:
+"""Uses clpipe in one process with those of h5py, OpenCV, Pillow and torch that are installed:
 
     one_process.py before|after|alone PICTURE...
 
 The other packages are imported and used before clpipe or after it; then clpipe is used once more. Prints the names
-of the packages and the digest of what clpipe computed: clusters and neighbours of rows, features of the pictures."""
+of these packages and a digest of what clpipe computes: clusters and neighbours of rows, features of the pictures."""
 
 import hashlib
 import importlib.util

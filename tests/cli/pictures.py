@@ -55,7 +55,7 @@ def over(colour, alpha, background=255):
 
 
 def check(found, wanted):
-    """Asserts equal names and pixels. Wanted grey pictures may have one channel, or no axis for channels."""
+    """Asserts equal names and pixels. Grey pictures in `wanted` may have one channel or no axis for channels."""
     assert set(found) == set(wanted)
     wrong = []
     for name, pixels in wanted.items():
@@ -69,7 +69,7 @@ def check(found, wanted):
 # --- BMP ------------------------------------------------------------------------------------------
 
 def bmp(width, height, bits, rows, compression=0, header=40, palette=b"", masks=(), used=0):
-    """A bitmap whose rows are given as they are stored."""
+    """A bitmap; `rows` are the stored bytes of all rows."""
     if header == 12:
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:

@@ -78,7 +78,7 @@ def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
     if kind == "zst" and not shutil.which("bsdtar"):
         pytest.skip("bsdtar is not installed")
     directory = tree
-    if kind == "ustar":  # limits names to 100 bytes after a prefix of 155
+    if kind == "ustar":  # names are limited to 100 bytes after a prefix of 155 bytes
         directory = tmp_path / "short"
         shutil.copytree(tree, directory, ignore=shutil.ignore_patterns("l" * 120))
     archive = f"a.{KINDS[kind]}"
@@ -95,7 +95,7 @@ def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
 
 
 @pytest.mark.deep
-def test_sources_mix(clpipe, tmp_path, tree):
+def test_directories_with_archives(clpipe, tmp_path, tree):
     """In a directory, an archive is sorted like a directory of its name, and its members keep the archive's order."""
     put = tmp_path / "all"
     put.mkdir()

@@ -259,7 +259,7 @@ def test_a_result_that_does_not_fit_is_finished_on_another_disk(program, small_d
         run_clpipe("info", "--digest", tmp_path / "whole.h5").stdout
 
 
-SIZES = 20 if LONG else 2  # for each command
+SIZES = 20 if LONG else 2  # sizes of the disk for each command
 
 
 @pytest.mark.slow

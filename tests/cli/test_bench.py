@@ -158,7 +158,7 @@ def test_kmeans_compared_with_peers(program, tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(bool)\n")
     (tmp_path / "faiss.py").write_text("raise ImportError('no faiss today')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    # 50 rows in 40 clusters converge soon.
+    # 50 rows in 40 clusters converge quickly.
     command = [sys.executable, ROOT / "tools" / "bench-kmeans", "--shapes", "3000x8x16,50x2x40",
                "--rounds", "2", "--iterations", "8", "--device", "cpu", "--peers",
                "lloyd,faiss,torch,torch-tf32,flash,flash-fp16", "--json", tmp_path / "report.json"]

@@ -1,5 +1,5 @@
-"""ingest --blur 3: the features of the blurred picture equal those computed with Pillow and numpy, and are the
-same bits with exact and with rounded-up NDRanges. A file can hold blurred and plain features, but --blur must not
+"""ingest --blur 3: the features of the blurred picture equal those computed with Pillow and numpy, and are
+bit-identical with exact and with rounded-up NDRanges. A file can hold blurred and plain features, but --blur must not
 change when a run continues with a file."""
 import json
 import os
@@ -17,7 +17,7 @@ from conftest import CLPIPE, ROOT, check_one_error
 PHOTOS = Path(ROOT) / ".." / "shared" / "data" / "photos"
 SPECS = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=3x2", "--feature", "hsv",
          "--normalize", "none"]
-# Stored sizes (height, width): without interior, one interior pixel, odd sizes, one taller than a strip.
+# Stored sizes (height, width): no interior, one interior pixel, odd sizes, one taller than a strip.
 SIZES = [(1, 1), (2, 2), (1, 300), (300, 1), (2, 40), (3, 3), (3, 40), (40, 3), (17, 31), (64, 64),
          (45, 67), (90, 211)]
 
@@ -77,7 +77,7 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture
 def large(tmp_path):
-    """Pictures that pass through slots of 1 MiB in strips, one of them with three rows longer than half a slot."""
+    """Pictures that pass through slots of 1 MiB in strips. Three rows of one of them exceed half a slot."""
     directory = tmp_path / "large"
     directory.mkdir()
     random = numpy.random.default_rng(4)

@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def peak(source, output, *options, status=0):
-    """The peak memory of a run in bytes. The kernels should be in the cache, since building takes 200 MB more."""
+    """The peak memory of a run in bytes. The kernels should be cached, since building them takes another 200 MB."""
     result = run_clpipe("ingest", source, "-o", output, "--fresh", "--json", "-", "-q", *options,
                         timeout=280)
     assert result.returncode == status, result.stderr

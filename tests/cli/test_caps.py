@@ -1,4 +1,4 @@
-"""Files that claim to need gigabytes or hours: each gets a row with a reason, soon and in little memory."""
+"""Files that would need gigabytes or hours: each gets a row with a reason, quickly and in little memory."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def jpeg(width, height, scans, progressive=True, data=True):
     head = b"\xff\xd8" + segment(0xdb, b"\0" + b"\1" * 64)
     head += segment(0xc2 if progressive else 0xc0, struct.pack(">BHHB", 8, height, width, 1) +
                     b"\1\x11\0")
-    # Each table has one code of 1 bit: for DC, no difference; for AC, a run of at least 16,384 empty blocks.
+    # Each table has one code of 1 bit: for DC, a difference of 0; for AC, a run of at least 16,384 empty blocks.
     head += segment(0xc4, b"\0\1" + bytes(15) + b"\0") + segment(0xc4, b"\x10\1" + bytes(15) +
                                                                  b"\xe0")
     blocks = -(-width // 8) * -(-height // 8)

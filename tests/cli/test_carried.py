@@ -140,8 +140,8 @@ def scales_of(file, name):
 
 
 def test_scales_are_carried(place):
-    """Scales are kept between datasets of other programs, on axes of clpipe, and from clpipe on other programs'
-    axes. If rows are removed, clpipe's scale is detached from the other program's dataset."""
+    """Dimension scales are kept, whether they or their datasets belong to clpipe or to another program. If rows are
+    removed, clpipe's scale is detached from the other program's dataset."""
     with h5py.File("x.h5", "r+") as file:
         theirs = file.create_group("theirs")
         theirs["score"] = numpy.random.default_rng(1).random((13, 5), "f4")

@@ -20,7 +20,7 @@ def study(*args):
 
 
 @pytest.mark.deep
-def test_ways(tmp_path):
+def test_variants(tmp_path):
     draw_photos(tmp_path, 3)
     # The last picture and the last work-group are incomplete.
     result = study("-n", 2345, "-D", 48, "-k", 30, *sorted(tmp_path.rglob("*.jpg")))

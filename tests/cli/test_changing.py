@@ -42,7 +42,7 @@ def bytes_read(pid):
 
 
 def stop_inside(place, path, *options):
-    """Starts an ingest of `photos` and stops the process in the middle of a file. Returns None if it was too late."""
+    """Starts an ingest of `photos` and stops the process in the middle of a file. Returns None if that fails."""
     size = os.stat(path).st_size
     process = subprocess.Popen([str(CLPIPE), "ingest", "photos", *FEATURE, "-o", "x.h5", "--threads", "1",
                                 *options, "-q", "--fresh"], cwd=place, start_new_session=True)

@@ -70,7 +70,7 @@ def test_killed(vectors, tmp_path, kind, capsys):
             process.kill()
             kills += 1
             process.wait()
-            # In half of the cases, the next run is killed as well before one may finish.
+            # In half of the cases, another run is killed before one may finish.
             if draw.random() < 0.5 and kills % 2:
                 continue
         result = subprocess.run(command(vectors, *KINDS[kind], "--checkpoint", "0.001"), cwd=place,
@@ -90,7 +90,7 @@ BUSY = ["-k", "40", "--n-init", "10000", "--max-iter", "10"]
 
 
 def stopped(vectors, place, name="SIGTERM"):
-    """Runs until a new checkpoint is stored, then stops the run as told by `name`; returns its standard error."""
+    """Runs until a new checkpoint is stored, then stops by the signal or option `name`; returns standard error."""
     state = place / STATE
 
     def stored():
@@ -162,7 +162,7 @@ def test_damaged_checkpoint(vectors, tmp_path):
 
 
 def test_option(vectors, tmp_path):
-    """--checkpoint without a value is the default."""
+    """--checkpoint without a value changes nothing."""
     run(tmp_path, "--checkpoint", vectors, "-k", "2", "--checkpoint")
     assert os.listdir(tmp_path) == ["x.h5"]
     said = run(tmp_path, vectors, "-k", "2", "--checkpoint=soon", code=2)

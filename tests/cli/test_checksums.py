@@ -1,4 +1,4 @@
-"""Checksums find changes that nothing else could; additions by other programs are kept."""
+"""Checksums find changes that would otherwise go unnoticed; additions by other programs are kept."""
 
 import json
 import os

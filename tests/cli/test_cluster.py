@@ -98,7 +98,7 @@ def check_consistent(arrays, attributes, space):
         first = members[numpy.argsort(arrays["distances"][members], kind="stable")][:3]
         nearest = arrays["nearest"][c]
         assert list(nearest[len(first):]) == [-1] * (3 - len(first))
-        # Distances are compared in float64; rows whose float32 distances are equal may swap.
+        # Distances are compared in float64; rows whose float32 distances are equal may swap places.
         assert set(nearest[:len(first)]) <= set(members)
         assert list(arrays["distances"][nearest[:len(first)]]) == list(arrays["distances"][first])
 
@@ -346,7 +346,7 @@ def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
 
 @pytest.mark.deep
 def test_the_default_tolerance_is_that_of_scikit_learn(mixture, tmp_path):
-    """That of mini-batches is 0, also as in scikit-learn. With --tol 0, the run ends when no label changes."""
+    """For mini-batches it is 0, also as in scikit-learn. With --tol 0, the run ends when no label changes."""
     directory, rows = mixture
     given = (directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy")
     cluster(*given, "-o", "r.h5", cwd=tmp_path)
@@ -387,7 +387,7 @@ def test_methods(mixture, tmp_path):
 
 @pytest.mark.slow
 def test_mini_batches(mixture, tmp_path):
-    """The inertia is within 2 % of scikit-learn's, and the bits do not depend on threads and memory."""
+    """The inertia is within 2 % of scikit-learn's, and the bits do not depend on the threads or the memory."""
     directory, rows = mixture
     ask = ["cluster", directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy",
            "--mini-batch", 1000, "--max-iter", 100]
@@ -403,7 +403,7 @@ def test_mini_batches(mixture, tmp_path):
         40, init=rows[::500], n_init=1, batch_size=1000, max_iter=5, max_no_improvement=None,
         random_state=0, reassignment_ratio=0).fit(rows)
     assert attributes["inertia"] < 1.02 * peer.inertia_
-    # The labels are those of the stored centroids.
+    # The labels match the stored centroids.
     distances = numpy.linalg.norm(rows[:, None].astype(float)[:500]
                                   - arrays["centroids"].astype(float), axis=2) ** 2
     assert (distances.argmin(1) == arrays["labels"][:500]).all()

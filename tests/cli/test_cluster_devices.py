@@ -148,7 +148,7 @@ def size_of(path):
 @pytest.mark.deep
 @pytest.mark.parametrize("arguments, kept", ((["-k", 40, "--n-init", 12], 1), (["--split", "60x40"], 50000)))
 def test_continues_with_other_devices(place, several, tmp_path, arguments, kept):
-    """One device continues from a checkpoint of two. In the case of a split, it holds many of the 60 parts."""
+    """One device continues from a checkpoint of two. For a split, the checkpoint holds many of the 60 parts."""
     cluster(place, tmp_path / "whole.h5", *arguments, env=several[1])
     command = [CLPIPE, "cluster", place / "rows.npy", "-o", "x.h5", "--device", "all", *arguments,
                "--checkpoint", "0.001", "--progress", "never"]
@@ -178,7 +178,7 @@ def restarts(place, several):
 @pytest.mark.deep
 @pytest.mark.parametrize("case", ("levels", "split"))
 def test_a_device_fails_at_a_level(place, several, tmp_path, case):
-    """The other device keeps the finished work and does the rest; of a started level, the remaining iterations."""
+    """The other device keeps the finished work and does the rest, even in the middle of a level."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     cluster(place, tmp_path / "one.h5", *CASES[case], env=several[1])
@@ -197,7 +197,7 @@ def test_a_device_fails_at_a_level(place, several, tmp_path, case):
 @pytest.mark.deep
 @pytest.mark.parametrize("call", ("launch", "transfer", "callback", "buffer", "queue", "kernel"))
 def test_a_device_fails(place, several, restarts, tmp_path, call):
-    """The other device continues where both were, and a notice names the device that failed."""
+    """The other device continues from the same point, and a notice names the device that failed."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0

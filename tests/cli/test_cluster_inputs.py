@@ -356,7 +356,7 @@ def test_how_rows_are_recognised(ask, tmp_path, rows):
 # --- HDF5 -----------------------------------------------------------------------------------------
 
 @pytest.mark.deep
-def test_dataset_as_npy(ask, tmp_path, rows):
+def test_datasets_equal_npy(ask, tmp_path, rows):
     """The result is the same for rows from a dataset and from .npy, in memory and streamed."""
     save(tmp_path / "x.npy", rows.astype("f8") / 7)
     with h5py.File(tmp_path / "f.h5", "w") as file:

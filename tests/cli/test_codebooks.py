@@ -266,7 +266,7 @@ def murmur3(data):
 @pytest.mark.deep
 def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path):
     """The codebook of a sample of 7 equals that of a directory with only these 7. Files that cannot be decoded are
-    skipped, and files without the extension of an image come last."""
+    skipped, and files without an image extension come last."""
     place = tmp_path / "in"
     shutil.copytree(pictures, place)
     shutil.copy(place / "0001.png", place / "no promise")
@@ -398,7 +398,7 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
 
 @pytest.mark.deep
 def test_the_type_that_a_preset_stores(clpipe, tmp_path):
-    """The preset best stores float16 unless --store says otherwise; an update keeps the type of the file."""
+    """The preset `best` stores float16 unless --store says otherwise; an update keeps the type of the file."""
     draw(tmp_path / "in", 0, 64)
     for name, options, kind in ("a.h5", [], "f2"), ("b.h5", ["--store", "float32"], "f4"), ("c.h5", ["--store", "uint8"], "u1"):
         ok(clpipe("ingest", "in", "-o", name, "--preset", "best", *options))

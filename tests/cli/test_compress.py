@@ -16,7 +16,7 @@ from conftest import ROOT, check_one_error, digest, draw_photos, run_clpipe
 sys.path.insert(0, str(ROOT / "tools" / "python"))
 import clpipe as package  # noqa: E402
 
-# The chunks of these features have five rows, one row, and all rows.
+# The chunks of these features have five rows, one row and all rows, respectively.
 SPECS = ["many=rgb:bins=256,grid=4x4", "wide=gray:bins=256,grid=20x16,normalize=none", "gray:bins=9"]
 FEATURES = [f"--feature={spec}" for spec in SPECS]
 
@@ -162,7 +162,7 @@ def test_merge(place):
                     "--compress", "--copy")
 
 
-def test_merge_of_imports_alone(place):
+def test_merge_of_imports_only(place):
     for part in "red", "green":
         clpipe("ingest", f"p/{part}", "-o", f"{part}.h5", "--feature", "gray:bins=9", "--compress")
         rows = json.loads(clpipe("info", f"{part}.h5", "--json", "-"))["images"]

@@ -41,7 +41,7 @@ def content(path):
 
 @pytest.fixture(scope="module")
 def photos3(tmp_path_factory):
-    """a.h5, with unusual names and with sidecars, b.h5, and all.h5, which is both merged."""
+    """a.h5, with unusual names and sidecars, b.h5, and all.h5, which merges both."""
     place = tmp_path_factory.mktemp("three")
     draw_photos(place / "a")
     spoil(place / "a")

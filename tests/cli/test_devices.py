@@ -70,7 +70,7 @@ def test_a_slow_device_does_not_stall_a_fast_one(clpipe, album, tmp_path):
             assert times == sorted(times)
 
 
-def test_numbers(clpipe, album, two, tmp_path):
+def test_device_numbers(clpipe, album, two, tmp_path):
     result = clpipe("ingest", album[0], "-o", "x.h5", "--device", "1,0", "--limit", 3, env=two)
     assert result.returncode == 0, result.stderr
     with h5py.File(tmp_path / "x.h5", "r") as file:
@@ -131,7 +131,7 @@ def test_a_device_that_cannot_be_opened_is_skipped(clpipe, album, two, tmp_path,
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     env = {**two, "LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"{call} * 1 -5"}
-    if call == "build":  # after a cached program fails, the source would still build
+    if call == "build":  # if a cached program does not build, its source would
         env["CLPIPE_NO_CACHE"] = "1"
     result = clpipe("ingest", album[0], "-o", "x.h5", "--device", "all", env=env, timeout=60)
     assert result.returncode == 0, result.stderr

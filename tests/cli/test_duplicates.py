@@ -1,6 +1,6 @@
 """clpipe duplicates and its perceptual codes, which numpy reproduces with the formula of docs/features.md. Tests
-groups with equal bytes, with equal pixels and of near copies, the choice of the picture to keep, hostile names,
-missing pictures and files without codes."""
+groups of equal bytes, of equal pixels and of near copies, the choice of the picture to keep, hostile names, missing
+pictures and files without codes."""
 import csv
 import json
 import os
@@ -241,7 +241,7 @@ def test_misuse(album, tmp_path):
 
 
 def page(seed, entries=None):
-    """A page of words made of strokes. `entries` is the seed of the text in every fifth line, if it is to differ."""
+    """A page of words made of strokes. If given, `entries` is the seed of the text in every fifth line."""
     image = Image.new("RGB", (620, 877), (255, 255, 255))
     draw = ImageDraw.Draw(image)
     for line in range(40):
@@ -327,7 +327,7 @@ def test_a_page_with_a_different_line_is_not_listed(tmp_path):
 
 
 def invoice(seed, other=None):
-    """Lines of numbers in Pillow's built-in font; in the line `other`, the number of the order differs."""
+    """Lines of numbers in Pillow's built-in font; in the line `other`, the order number differs."""
     random = numpy.random.default_rng(seed)
     image = Image.new("RGB", (620, 877), (255, 255, 255))
     draw = ImageDraw.Draw(image)
@@ -343,7 +343,7 @@ def invoice(seed, other=None):
 
 @pytest.mark.deep
 def test_a_copy_with_a_different_digit_is_not_listed(tmp_path):
-    """However a page is copied, a copy with a different digit is not listed for removal. One without is listed."""
+    """However a page is copied, a copy with a different digit is not listed for removal; other copies are."""
     copies = {
         "again.jpg": lambda i: i, "grey.jpg": lambda i: i.convert("L"),
         "brighter.jpg": lambda i: i.point(lambda value: min(255, value * 5 // 4)),

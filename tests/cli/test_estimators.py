@@ -126,7 +126,7 @@ class Tensor:
 
 
 def test_rows_of_every_kind():
-    """Rows of any type, with strides, in other containers or read-only get the labels of contiguous float32 rows."""
+    """Rows of any type and container, strided or read-only, get the labels of contiguous float32 rows."""
     packed = (ROWS * 20 + 100).clip(0, 255).astype("uint8")
     wanted = package.KMeans(5, random_state=2).fit(packed.astype("float32")).labels_
     wide = numpy.zeros((1200, 14), "float32")

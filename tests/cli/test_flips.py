@@ -162,7 +162,7 @@ def metadata_of(path):
 
 def look_at(rich, copy, flip):
     """Changes a byte of a copy. Returns its offset and new value, whether h5py shows the same (see apart), and the
-    exit status and the output of verify."""
+    exit status and output of verify."""
     number, at, new = flip
     copy = copy.with_name(f"{number}.h5")
     write_flip(rich, copy, at, new)
@@ -173,7 +173,7 @@ def look_at(rich, copy, flip):
 
 
 def try_flips(rich, tmp_path, count):
-    """Tries `count` flips, on all processors; returns how many of them change what h5py shows."""
+    """Tries `count` flips on all processors; returns how many of them change what h5py shows."""
     global shown_before
     rng = random.Random(SEED)
     metadata = metadata_of(rich)

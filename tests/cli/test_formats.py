@@ -55,7 +55,7 @@ def test_every_format_is_recognised_by_its_content(table, tmp_path):
     (b"mif1heic", "heif"), (b"mif2mif1heic", "heif"), (b"mif1avif", "avif"), (b"msf1", "heif"),
     (b"avisavif", "avif"), (b"isommp41", None), (b"qt  ", None)])
 def test_brands(table, tmp_path, brands, name):
-    """Sometimes only a later brand of a container tells its codec."""
+    """Some containers name their codec only in a brand after the first."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     major, others = brands[:4], brands[4:]
     (tmp_path / "a").write_bytes((16 + len(others)).to_bytes(4, "big") + b"ftyp" + major + bytes(4) +

@@ -134,8 +134,8 @@ def with_size(data, old, new):
 @pytest.mark.deep
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_rotation(encode, tmp_path, turns):
-    """The rotation in the container is applied once, wherever the size is in the list of properties, and also if it
-    is the size after the rotation."""
+    """The rotation in the container is applied once, wherever the size is in the list of properties, even if it is
+    the size after the rotation."""
     # The picture is made of whole coded blocks, so that their shape tells which size is stored.
     pixels = RANDOM.integers(0, 256, (64, 80, 3), dtype="uint8")
     data = encode("plain", pixels, *LOSSLESS).read_bytes()
@@ -170,7 +170,7 @@ def test_crop_before_the_size(encode, tmp_path):
 @pytest.mark.parametrize("bits", ["8", "10"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_mirror(encode, tmp_path, bits, axis, turns):
-    """Pictures are mirrored after the rotation, with samples of any depth; libheif does not do that."""
+    """Pictures are mirrored after the rotation, with samples of any depth; libheif does not mirror them."""
     data = encode("plain", RGB[:, :32], *LOSSLESS, "-b", bits).read_bytes()
     plain = numpy.rot90(decoded(tmp_path)["plain." + encode.suffix], turns)
     for path in tmp_path.iterdir():

@@ -107,7 +107,7 @@ def test_gif_frames(tmp_path):
 
 
 def test_gif_compressed(tmp_path):
-    """Pillow writes compressed codes."""
+    """The files have compressed codes, written by Pillow."""
     flat = Image.fromarray((RGB // 64 * 64)).quantize(64)
     write(tmp_path, {"a.gif": saved(flat, "GIF"), "b.gif": saved(flat, "GIF", interlace=0)})
     pixels = numpy.asarray(flat.convert("RGB"))

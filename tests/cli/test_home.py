@@ -1,4 +1,4 @@
-"""Users without a usable home directory: in a container, of a daemon, with a full or read-only home."""
+"""Users without a usable home directory: users in a container, daemons, users with a full or read-only home."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(not POCL.exists(), reason="PoCL is not installed
 
 @pytest.fixture
 def place(tmp_path, photos):
-    """A directory of the user of as_stranger, with photos and an empty, world-writable directory for temporary
-    files."""
+    """A directory that belongs to the user of as_stranger, with photos and an empty, world-writable directory for
+    temporary files."""
     if os.geteuid() == 0:
         for parent in CLPIPE.parents:
             if not os.stat(parent).st_mode & stat.S_IXOTH:
                 pytest.skip(f"{parent} is closed to other users")
-        # All parents, since another pytest process closes their common parent again.
+        # Opens all parents, since another pytest process may close the common one again.
         for parent in (tmp_path, *tmp_path.parents):
             if not os.stat(parent).st_mode & stat.S_IXOTH:
                 os.chmod(parent, 0o755)

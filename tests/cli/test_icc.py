@@ -244,8 +244,8 @@ def test_tiff(tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("form", ["heif", "avif", "jxl"])
 def test_encoded(tmp_path, form):
-    """The library's tool converts PNG files with profiles. The result must equal the pixels decoded without the
-    profile after lcms2 has applied it."""
+    """The library's tool converts PNG files with profiles. The pixels must equal those that lcms2 computes from
+    the pixels decoded without the profile."""
     need(form)
     tool = {"heif": ["heif-enc", "-L", "-p", "chroma=444", "--matrix_coefficients=0"],
             "avif": ["heif-enc", "-A", "-L", "-p", "chroma=444", "--matrix_coefficients=0"],
@@ -296,7 +296,7 @@ def stages(count):
 
 
 def tables(count, points=32):
-    """The same with tables: each stage is another `points` cubed * 3 * 4 bytes."""
+    """The same with tables: each stage takes another `points` cubed * 3 * 4 bytes."""
     table = (b"clut\0\0\0\0" + struct.pack(">HH", 3, 3) + bytes([points] * 3).ljust(16, b"\0") +
              bytes(points ** 3 * 12))
     tag = b"mpet\0\0\0\0" + struct.pack(">HHI", 3, 3, count)
@@ -339,7 +339,7 @@ def test_not_applied(tmp_path):
 
 
 def test_hostile(tmp_path):
-    """Profiles that would need hours or gigabytes are given up at once and use little memory."""
+    """Profiles that would need hours or gigabytes are rejected quickly and with little memory."""
     (tmp_path / "stages.png").write_bytes(png(RGB, 2, 8, stages(100000)))
     (tmp_path / "tables.png").write_bytes(png(RGB, 2, 8, tables(20000)))
     result = run_clpipe("ingest", tmp_path, "-o", tmp_path / "plain.h5", "-q", "--json", "-")

@@ -94,7 +94,7 @@ def test_any_variant(clpipe, album, expected, tmp_path, variant):
 @pytest.mark.parametrize("options", [[], ["--slot-size", "1M"], ["--blur", "3"],
                                      ["--decode-scale", "2"], ["--isolate"]])
 def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
-    """JPEG pixels are the same from the host and from the device, given coefficients or entropy-coded data."""
+    """JPEG pixels are the same from the host and from the device, which gets coefficients or entropy-coded data."""
     digests = []
     for where in ("host", "coefficients", "device"):
         name = ingest(clpipe, f"{where}.h5", album, *FEATURES, *options, "--jpeg-pixels", where)
@@ -130,7 +130,7 @@ def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):
 
 
 def test_the_digest_depends_on_the_pictures(clpipe, album, expected, tmp_path):
-    """With a digest of nothing, the tests above would pass too."""
+    """The tests above would also pass with a constant digest."""
     copy = tmp_path / "album"
     shutil.copytree(album, copy)
     with Image.open(copy / "wide.png") as image:

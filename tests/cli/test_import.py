@@ -1,4 +1,4 @@
-"""clpipe import stores rows that were computed elsewhere, matched to the images by order or by path; its errors."""
+"""clpipe import stores rows that were computed elsewhere, matched to the images by order or by path."""
 
 import json
 import os
@@ -301,7 +301,7 @@ def test_usage(clpipe, file, tmp_path):
 
 
 def test_preset_is_the_name_of_joined_features(clpipe, photos, tmp_path):
-    """Otherwise, clusterings of the preset would be mistaken for those of the feature."""
+    """The name is reserved, since clusterings of the preset would be mistaken for those of such a feature."""
     file = tmp_path / "preset.h5"
     for words in (["ingest", photos, "-o", file, "--preset", "color"], ["cluster", file, "-k", 2]):
         assert clpipe(*words, feature=None).returncode == 0

@@ -66,7 +66,7 @@ def test_different_spellings_of_one_name(photos, tmp_path):
 
 @pytest.mark.deep
 def test_joined_features_in_other_commands(photos, tmp_path):
-    """info, assign, an update and verify know which features were clustered."""
+    """info, assign, updates and verify know which features were clustered."""
     names = draw_photos(tmp_path / "photos", 40)
     result = run_clpipe("run", "--no-report", "photos", "-o", "x.h5", "-k", "4", *FEATURES, "--cluster-feature",
                         "hue:2+color", cwd=tmp_path)

@@ -1,7 +1,7 @@
-"""SIGKILL at any moment of ingest, shards and their merge, cluster, run and the commands that add to a file. The
-same command is then repeated until it finishes. The result equals that of an uninterrupted run, sealed work is not
-repeated, no files are left over, and the final name never belongs to a half-written file. One process in eight gets
-SIGTERM or SIGUSR1 instead. These signals, SIGINT and --max-time end a busy run with its work sealed.
+"""Kills ingest, shards and their merge, cluster, run and the commands that add to a file with SIGKILL at any moment,
+then repeats the command until it finishes. The result equals that of an uninterrupted run, sealed work is not
+repeated, no files are left over, and the output is never half-written. One process in eight gets SIGTERM or SIGUSR1
+instead. These signals, SIGINT and --max-time end a busy run with its work sealed.
 
 There are 40 kills, 200 with CLPIPE_ALL=1, and 1,000 with CLPIPE_LONG=1. Their times are drawn from CLPIPE_SEED,
 which is printed."""
@@ -286,7 +286,7 @@ def kill_adding(place, commands, moments, tally, whole):
             tally.add(early=done)
             if done:
                 break
-        # Once done, the old name no longer exists, and the output of a repair is not replaced.
+        # A removed or renamed clustering no longer exists, and the output of a repair is not replaced.
         if not done or command[0] not in ("repair", "rename", "remove"):
             assert run_clpipe(*command, cwd=place).returncode in (0, 1)
         assert digest(place / output) == whole["after"][command[0]]
@@ -353,7 +353,7 @@ def stop_by(number):
 
 
 def wait_until(condition):
-    """Waits at most a minute, which a busy machine may need."""
+    """Waits for a condition, at most a minute, which a busy machine may need."""
     end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)

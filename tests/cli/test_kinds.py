@@ -40,7 +40,7 @@ def check_file(path, directory):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Pictures of noise and steps with many sizes and all orientations, as PNG and in part also as JPEG."""
+    """Pictures of noise and steps with many sizes and all orientations, as PNG, some of them also as JPEG."""
     directory = tmp_path_factory.mktemp("pictures")
     random = numpy.random.default_rng(3)
     for number, (height, width) in enumerate(SIZES):

@@ -196,7 +196,7 @@ def test_same_bits(way, options):
 
 @pytest.mark.variations
 def test_killed(way):
-    """The run is killed at many moments; whatever is resumed, the result is the same."""
+    """The run is killed at many moments; whichever checkpoint is resumed, the result is the same."""
     place, arguments, wanted = way
     output, state = place / "killed.h5", place / "killed.h5.kmeans.checkpoint"
     command = [CLPIPE, *map(str, arguments), "-o", "killed.h5", "--checkpoint", "0.0001", "--threads", "1"]
@@ -361,7 +361,7 @@ def test_wrong_options(place, words, says):
 @pytest.mark.deep
 def test_resampled(place, tmp_path):
     """The N rows nearest to each centroid are clustered with the next seed, and all rows are assigned to the
-    result."""
+    resulting centroids."""
     rows = numpy.load(place / "rows.npy")
     options = ("--seed", 3, "--device", "cpu")
     cluster(place / "rows.npy", "--levels", "30,5", "--resample", "4:2", *options, "-o", "x.h5", cwd=tmp_path)

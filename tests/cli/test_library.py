@@ -123,7 +123,7 @@ def test_example(tmp_path):
     assert run.stdout.endswith("row 0 is in the cluster of row 33: 1; 2 pictures, 0 without features\n")
 
 
-def test_exports_only_its_own():
+def test_exports_only_its_own_symbols():
     names = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
     assert {line.split()[2].split("_")[0].lower() for line in names.splitlines()} == {"clpipe"}
 
@@ -349,7 +349,8 @@ def test_features_of_pixels(mixed, library, handle, ingested):
 
 
 def test_features_of_a_preset(tmp_path, photos, library, handle):
-    run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "fast", check=True)  # the features for few images
+    # With few images, the preset uses the features for few images.
+    run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "fast", check=True)
     run_clpipe("export", tmp_path / "f.h5", "--what", "features", "--format", "npy", "-o", tmp_path / "f.npy", check=True)
     with h5py.File(tmp_path / "f.h5") as f:
         paths = [os.fsdecode(path) for path in f["images/path"][...]]
