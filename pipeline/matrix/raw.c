@@ -16,7 +16,7 @@
 /* Small enough that values stay in the cache while they are converted. */
 #define BUFFER_BYTES (64u << 10)
 /* Reads of at least this size are probably sequential. */
-#define AHEAD_BYTES (1u << 20)
+#define AHEAD_BYTES (512u << 10)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -142,6 +142,13 @@ struct raw *raw_share(struct raw *raw)
 {
     raw->users++;
     return raw;
+}
+
+void raw_detach(struct raw *raw, int fd, const char *path)
+{
+    raw->dataset = H5I_INVALID_HID;
+    raw->path = path;
+    raw->fd = fd;
 }
 
 void raw_close(struct raw **raw)

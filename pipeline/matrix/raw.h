@@ -58,6 +58,9 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
 
 /* Returns another reference, to be closed as well. */
 struct raw *raw_share(struct raw *raw);
+/* Lets contiguous values be read after HDF5 has closed their file: from `fd`, which is open for the
+ * same file and must outlive them, as must `path`. */
+void raw_detach(struct raw *raw, int fd, const char *path);
 /* Only on HDF5's thread. Accepts a pointer to NULL; sets *raw to NULL. */
 void raw_close(struct raw **raw);
 

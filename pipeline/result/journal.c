@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES (4u << 20) /* a block ends before it would exceed this */
+#define BLOCK_BYTES (2u << 20) /* a block ends before it would exceed this */
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
@@ -158,6 +158,7 @@ static void free_rows(const struct journal *journal, struct rows *rows)
     for (unsigned c = 0; rows->column && c < journal->columns; c++)
         free(rows->column[c].bytes);
     free(rows->column);
+    rows->column = NULL;
 }
 
 void journal_close(struct journal **journal)
@@ -567,6 +568,9 @@ enum status journal_finish(struct journal *journal, const struct row_lists **lis
     for (uint64_t i = 0; i < journal->ring_size; i++)
         assert(journal->error.status || (!journal->ring[i].copy && !journal->ring[i].origin));
     enum status status = seal(journal, err);
+    /* The file is written next: it can have their memory. */
+    free_rows(journal, &journal->filling);
+    free_rows(journal, &journal->flushed);
     if (!status)
         status = row_lists_finish(&journal->lists, err);
     if (!status)

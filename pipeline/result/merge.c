@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts open at a time, unless more threads read. */
-#define MOST_OPEN 64
+/* Parts that HDF5 has open at a time, unless more threads read; and those that need only a descriptor,
+ * which stay open. */
+#define MOST_OPEN     64
+#define MOST_DETACHED 4096
 
 struct merge;
 
@@ -44,7 +46,7 @@ struct merge {
     struct row_input *input;
     struct merge_part *open_part;
     pthread_mutex_t lock; /* guards the open parts */
-    unsigned open;
+    unsigned open, detached;
     uint64_t clock;
 };
 
@@ -55,11 +57,12 @@ static void close_part(struct merge_part *part)
     if (!part->file)
         return;
     hid_t file = part->result ? H5I_INVALID_HID : part->file->file;
+    if (part->file->fd < 0)
+        part->merge->open--;
     file_input_clear(part->file);
     h5_close(&file);
     free(part->file);
     part->file = NULL;
-    part->merge->open--;
 }
 
 /* Under both locks. */
@@ -89,6 +92,23 @@ static enum status open_part(struct merge_part *part, struct error *err)
     return STATUS_OK;
 }
 
+/* Closes the part as far as its rows can be read without HDF5. */
+static void detach(struct merge_part *part)
+{
+    struct merge *m = part->merge;
+    bool needed[ROW_COLUMNS] = {[ROW_THUMBNAIL] = true};
+    for (unsigned i = 0; i < image_table.count; i++)
+        needed[ROW_IMAGE + i] = m->config->copy || !row_is_referred(ROW_IMAGE + i);
+    for (unsigned i = 0; i < failure_table.count; i++)
+        needed[ROW_FAILURE + i] = part->input->failures > 0;
+    for (unsigned i = 0; i < m->parts.features.count; i++)
+        needed[ROW_FEATURE + i] = m->config->copy;
+    if (m->detached < MOST_DETACHED && file_input_detach(part->file, needed, part->input->path)) {
+        m->detached++;
+        m->open--;
+    }
+}
+
 static enum status acquire(struct merge_part *part, struct error *err)
 {
     struct merge *m = part->merge;
@@ -100,7 +120,8 @@ static enum status acquire(struct merge_part *part, struct error *err)
         struct merge_part *oldest = NULL;
         for (unsigned i = 0; i < m->inputs.count && m->open >= MOST_OPEN; i++) {
             struct merge_part *other = &m->open_part[i];
-            if (other->file && other->users == 0 && (!oldest || other->used < oldest->used))
+            if (other->file && other->file->fd < 0 && other->users == 0 &&
+                (!oldest || other->used < oldest->used))
                 oldest = other;
         }
         h5_driver_lock();
@@ -109,6 +130,8 @@ static enum status acquire(struct merge_part *part, struct error *err)
         status = open_part(part, err);
         h5_driver_unlock();
         part->users -= status != STATUS_OK;
+        if (!status && !part->result)
+            detach(part);
     }
     pthread_mutex_unlock(&m->lock);
     return status;

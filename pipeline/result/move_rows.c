@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANGE_BYTES  (4u << 20)
+#define RANGE_BYTES  (1u << 20)
 #define PART_ROWS    (1u << 17) /* of a blob column: a piece of `end` */
 #define MOST_THREADS 8
 /* Short runs of one input that are close to each other are read at once. */

@@ -1,6 +1,6 @@
 /* move_rows.h: copies the rows of a new file from logs and other files, with several threads.
  *
- *   list of runs ─> a range of a column, about 4 MiB ─> read from its inputs ─> digested, while it is in
+ *   list of runs ─> a range of a column, about 1 MiB ─> read from its inputs ─> digested, while it is in
  *                   (any thread takes the next one)                             the cache ─> its place
  *
  * A column has rows of a fixed width, or is a blob column: bytes of any length, end to end, and the end of

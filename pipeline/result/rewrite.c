@@ -141,13 +141,6 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     return result_feature_put_attributes(dataset, &described, err);
 }
 
-/* Whether a merged file shows its parts' rows in this column. */
-static bool is_referred(const struct writing *w, const struct move_column *column)
-{
-    return w->rewrite->refer && column->number < ROW_FAILURE && column->kind == MOVE_FIXED &&
-           strcmp(image_table.column[column->number].name, "source") != 0;
-}
-
 static enum status create_column(struct writing *w, hid_t group, const struct table *table,
                                  unsigned first, struct move_column *column, struct error *err)
 {
@@ -155,7 +148,8 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     const hsize_t size[2] = {row_list_rows(column->list), kind->width};
     const struct text_size texts = {column->row_bytes, column->bytes};
     hid_t dataset = H5I_INVALID_HID;
-    const bool wide = kind->width > 1, referred = is_referred(w, column);
+    const bool wide = kind->width > 1,
+               referred = w->rewrite->refer && row_is_referred(column->number);
     if ((wide && h5_create_scale(w->file, kind->axis, kind->width, err)) ||
         (referred ? refer(w, &dataset, group, w->name[column - w->column], kind->type, wide ? 2 : 1,
                           kind->width, err)

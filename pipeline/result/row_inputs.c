@@ -1,11 +1,17 @@
 /* row_inputs.c: columns of the log and of finished files. */
 #include "result/row_inputs.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "matrix/h5_driver.h"
+#include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_LEFT 256 /* for the files that stay open and all else */
 
 /* --- the log ----------------------------------------------------------------------------------- */
 
@@ -34,6 +40,12 @@ struct move_column row_column(unsigned number, const struct feature_set *feature
 static bool is_column(unsigned number, const char *name)
 {
     return number < ROW_THUMBNAIL && strcmp(column_of(number)->name, name) == 0;
+}
+
+bool row_is_referred(unsigned number)
+{
+    return number >= ROW_FEATURE || (number < ROW_FAILURE && !is_column(number, "source") &&
+                                     column_of(number)->type != VALUE_TEXT);
 }
 
 /* Reads texts of the log to `to`, each in `width` bytes, or end to end if that is 0; `to` NULL: only their
@@ -149,6 +161,14 @@ static enum status open_raw(struct raw **raw, hid_t *dataset, const struct file_
                         : h5_failed(err, "H5Dopen2", "read", input->file);
 }
 
+static void close_column(struct file_column *column)
+{
+    raw_close(&column->raw);
+    raw_close(&column->data);
+    h5_close(&column->dataset);
+    h5_close(&column->data_dataset);
+}
+
 /* Opens a column; its raw is NULL if the file lacks it. NULL: it cannot be opened. */
 static const struct file_column *find_column(struct file_input *input, unsigned number,
                                              struct error *err)
@@ -156,6 +176,7 @@ static const struct file_column *find_column(struct file_input *input, unsigned 
     struct file_column *column = &input->column[number];
     enum status status = STATUS_OK;
     pthread_mutex_lock(&input->lock);
+    assert(column->known || input->fd < 0);
     if (!column->known && (number != ROW_THUMBNAIL || input->thumbnail_size > 0)) {
         char name[ROW_NAME_MAX];
         row_column_name(name, number, input->features);
@@ -170,9 +191,11 @@ static const struct file_column *find_column(struct file_input *input, unsigned 
                 H5Tget_class(type) == H5T_STRING && H5Tget_strpad(type) == H5T_STR_SPACEPAD;
             h5_close(&type);
         }
+        if (status)
+            close_column(column);
         h5_driver_unlock();
     }
-    column->known = true;
+    column->known = !status;
     pthread_mutex_unlock(&input->lock);
     return status ? NULL : column;
 }
@@ -182,12 +205,8 @@ static enum status contradicts(const struct file_input *input, unsigned number, 
 {
     char name[ROW_NAME_MAX];
     row_column_name(name, number, input->features);
-    h5_driver_lock();
-    const enum status status =
-        h5_damaged(err, h5_path(input->file), "%s: row %llu contradicts the others", name,
-                   (unsigned long long)row);
-    h5_driver_unlock();
-    return status;
+    return h5_damaged(err, input->path, "%s: row %llu contradicts the others", name,
+                      (unsigned long long)row);
 }
 
 /* Reads the end of the thumbnails before these rows, and of each row's. */
@@ -338,6 +357,8 @@ void file_input_init(struct row_input *out, struct file_input *input, hid_t file
                      unsigned thumbnail_size)
 {
     *input = (struct file_input){.file = file,
+                                 .fd = -1,
+                                 .path = h5_path(file),
                                  .features = features,
                                  .sources = sources,
                                  .thumbnail_size = thumbnail_size,
@@ -354,14 +375,46 @@ void result_input_init(struct row_input *out, struct file_input *input, const st
                     thumbnail_size == result->thumbnail_size ? thumbnail_size : 0);
 }
 
-void file_input_clear(struct file_input *input)
+bool file_input_detach(struct file_input *input, const bool needed[ROW_COLUMNS], const char *path)
 {
+    int fd = -1;
+    for (unsigned i = 0; i < ROW_COLUMNS; i++) {
+        const struct file_column *column = needed[i] ? find_column(input, i, NULL) : NULL;
+        if (needed[i] && !column)
+            return false;
+        for (unsigned d = 0; d < 2 && column; d++) {
+            const struct raw *raw = d ? column->data : column->raw;
+            if (raw && raw->layout == RAW_CONTIGUOUS)
+                fd = raw->fd;
+            else if (raw && raw->rows > 0)
+                return false;
+        }
+    }
+    fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (!process_keeps_descriptor(fd, DESCRIPTORS_LEFT))
+        return false;
+    h5_driver_lock();
     for (unsigned i = 0; i < ROW_COLUMNS; i++) {
         struct file_column *column = &input->column[i];
-        raw_close(&column->raw);
-        raw_close(&column->data);
+        if (column->raw)
+            raw_detach(column->raw, fd, path);
+        if (column->data)
+            raw_detach(column->data, fd, path);
         h5_close(&column->dataset);
         h5_close(&column->data_dataset);
     }
+    h5_close(&input->file);
+    h5_driver_unlock();
+    input->fd = fd;
+    input->path = path;
+    return true;
+}
+
+void file_input_clear(struct file_input *input)
+{
+    for (unsigned i = 0; i < ROW_COLUMNS; i++)
+        close_column(&input->column[i]);
+    if (input->fd >= 0)
+        close(input->fd);
     pthread_mutex_destroy(&input->lock);
 }

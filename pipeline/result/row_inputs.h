@@ -21,6 +21,9 @@ enum row_column {
 struct move_column row_column(unsigned number, const struct feature_set *features,
                               const struct row_input *input);
 
+/* Whether a file merged by reference shows its parts' rows in that column. */
+bool row_is_referred(unsigned number);
+
 /* The logs of a work directory. Thumbnails of another size count as missing. */
 struct log_input {
     const struct records *log;
@@ -40,6 +43,8 @@ struct row_stat {
  * thumbnails as above. */
 struct file_input {
     hid_t file;
+    int fd;                             /* its own, if it is detached; else -1 */
+    const char *path;                   /* for messages */
     const struct feature_set *features; /* matched by name; must have the same width in the file */
     unsigned sources, thumbnail_size;
     const int *source_now;       /* the new number of each of its sources; NULL: unchanged */
@@ -59,6 +64,10 @@ void file_input_init(struct row_input *out, struct file_input *input, hid_t file
 void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,
                        const struct feature_set *features, const int *source_now,
                        unsigned thumbnail_size);
+/* Opens the columns whose rows are needed and, if none of them needs HDF5 any more, closes `file`, for
+ * which HDF5 takes half a megabyte. `path` must outlive the input. False: it stays open, since a column
+ * is in chunks or cannot be opened, or descriptors are short. */
+bool file_input_detach(struct file_input *input, const bool needed[ROW_COLUMNS], const char *path);
 /* Only on HDF5's thread. */
 void file_input_clear(struct file_input *input);
 

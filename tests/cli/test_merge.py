@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -128,6 +129,34 @@ def test_shards_in_any_order(clpipe, place):
         file.attrs["list_digest"] = "another"
     check_one_error(clpipe("merge", *files, "-o", "x.h5", cwd=place), 2, "different lists")
     assert not (place / "x.h5").exists()
+
+
+def peak_memory(*args, cwd, descriptors=4096):
+    """In MiB, of one run that may have so many open files."""
+    process = subprocess.Popen([CLPIPE, *args], cwd=cwd, stderr=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (descriptors, descriptors)))
+    with process.stderr:
+        text = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, text
+    return usage.ru_maxrss / 1024
+
+
+def test_memory_does_not_grow_with_parts(program, tmp_path):
+    for count in 2, 200:
+        (tmp_path / str(count)).mkdir()
+        ok(subprocess.run([CLPIPE.parent / "merge_bench", tmp_path / str(count), str(count), str(20000 // count)],
+                          capture_output=True, text=True))
+    few, many = (sorted((tmp_path / str(count)).glob("*.h5")) for count in (2, 200))
+    less = peak_memory("merge", *few, "-o", "few.h5", "--copy", cwd=tmp_path)
+    assert peak_memory("merge", *many, "-o", "many.h5", "--copy", cwd=tmp_path) < less + 15
+    # If descriptors are short, parts are opened again.
+    for name, way, descriptors in (("none.h5", ["--copy"], 150), ("some.h5", ["--copy"], 400), ("shown.h5", [], 150)):
+        peak_memory("merge", *many, "-o", name, *way, cwd=tmp_path, descriptors=descriptors)
+        assert digest(tmp_path / name) == digest(tmp_path / "many.h5")
+    with h5py.File(tmp_path / "many.h5") as file:
+        assert file["images/path"].shape == (20000,)
 
 
 @pytest.mark.parametrize("words, code, parts", [
