@@ -11,7 +11,7 @@ from conftest import check_one_error, run_clpipe
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, program):
-    """c.h5, a clustering of rows.npy by cosine; new.npy, and the same rows as a chunked float64 dataset."""
+    """A directory with c.h5, a clustering of rows.npy by cosine, and with new rows in new.npy and foreign.h5."""
     place = tmp_path_factory.mktemp("assign")
     random = numpy.random.default_rng(6)
     numpy.save(place / "rows.npy", random.normal(0, 1, (2000, 19)).astype("f4"))

@@ -70,7 +70,7 @@ def test_killed(vectors, tmp_path, kind, capsys):
             process.kill()
             kills += 1
             process.wait()
-            # In half of the cases, another run is killed before one may finish.
+            # In half of the cases, another run is killed before one is allowed to finish.
             if draw.random() < 0.5 and kills % 2:
                 continue
         result = subprocess.run(command(vectors, *KINDS[kind], "--checkpoint", "0.001"), cwd=place,

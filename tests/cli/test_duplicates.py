@@ -127,7 +127,7 @@ def test_groups(album):
     assert len(rows) == len(set(rows))
 
 
-def test_near_zero_is_exact_only(album):
+def test_near_0_finds_only_exact_copies(album):
     groups = table(album[1], "--near", "0")
     assert sorted({row["kind"] for g in groups.values() for row in g}) == ["bytes", "pixels"]
     assert paths(groups) == [["one.bmp", "one-turned.png", "scene1.png"],

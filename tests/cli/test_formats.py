@@ -119,7 +119,8 @@ def test_first_pictures(tmp_path, program):
 
 @pytest.mark.skipif(not shutil.which("jpegtran"), reason="jpegtran is not installed")
 def test_jpeg_processes(tmp_path, program):
-    """The same coefficients give the same pixels in baseline, progressive and arithmetic JPEGs and with restarts."""
+    """The same coefficients give the same pixels whether the JPEG is baseline, progressive or arithmetic, and with
+    restart markers."""
     grey = Image.fromarray(RGB[..., 0])
     wanted = {}
     for name, picture in (("rgb", Image.fromarray(RGB)), ("grey", grey)):

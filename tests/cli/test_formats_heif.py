@@ -1,4 +1,5 @@
-"""HEIF and AVIF: pixels equal those of libheif's own tool, orientation is applied once, hostile files are refused."""
+"""HEIF and AVIF: pixels equal those of libheif's own tool, the orientation is applied once, and hostile files are
+refused."""
 
 import json
 import re
@@ -199,7 +200,7 @@ def test_grey_of_limited_range(encode, tmp_path, full, bits):
     assert abs(found - wanted[..., None]).max() <= (1 if bits == 8 else 1.5)  # ten bits are less exact
 
 
-def test_cut_and_invalid(encode, tmp_path):
+def test_truncated_and_invalid(encode, tmp_path):
     path = encode("whole", RGB, *LOSSLESS)
     data = path.read_bytes()
     for share in (3, 20, 60, 99):

@@ -109,7 +109,7 @@ def test_orientation(encode, tmp_path, orientation):
     assert abs(found.astype(int) - wanted).max() <= 1
 
 
-def test_cut_and_invalid(encode, tmp_path):
+def test_truncated_and_invalid(encode, tmp_path):
     path = encode("whole", RANDOM.integers(0, 256, (99, 99, 3), dtype="uint8"), "-d", 0)
     boxed = encode("boxed", RGB, "-d", 0, "--container=1")
     for source in (path, boxed):

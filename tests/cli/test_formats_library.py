@@ -107,7 +107,7 @@ def test_gif_frames(tmp_path):
 
 
 def test_gif_compressed(tmp_path):
-    """The files have compressed codes, written by Pillow."""
+    """The files are written by Pillow, with compressed codes."""
     flat = Image.fromarray((RGB // 64 * 64)).quantize(64)
     write(tmp_path, {"a.gif": saved(flat, "GIF"), "b.gif": saved(flat, "GIF", interlace=0)})
     pixels = numpy.asarray(flat.convert("RGB"))
@@ -125,7 +125,7 @@ def test_gif_alpha_dropped(tmp_path):
     check(decoded(tmp_path, "--alpha", "drop"), {"a.gif": placed})
 
 
-def test_gif_cut_and_invalid(tmp_path):
+def test_gif_truncated_and_invalid(tmp_path):
     picture = RANDOM.integers(0, 256, (HEIGHT, WIDTH), dtype="uint8")
     whole, part = gif(picture), gif(picture[:3], canvas=(WIDTH, HEIGHT))
     huge = b"GIF89a" + struct.pack("<HHBBB", 16000, 16000, 0, 0, 0)
@@ -213,7 +213,7 @@ def test_webp_frame_on_canvas(tmp_path):
     check(decoded(tmp_path), {"a.webp": placed})
 
 
-def test_webp_cut_and_invalid(tmp_path):
+def test_webp_truncated_and_invalid(tmp_path):
     whole = saved(Image.fromarray(RGB), "WEBP", lossless=True)
     lossy = saved(Image.fromarray(RGB), "WEBP", quality=90)
     riff = b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<II", 10, 0)
@@ -358,7 +358,7 @@ def test_tiff_orientation(tmp_path, orientation):
     check(decoded(tmp_path), {"a.tif": turned.get(orientation, RGB)})
 
 
-def test_tiff_cut_and_invalid(tmp_path):
+def test_tiff_truncated_and_invalid(tmp_path):
     rows = [row.tobytes() for row in RGB]
     tags = tiff_tags(WIDTH, HEIGHT, 8, 3, 2, rows=1)
     whole = tiff(tags, rows)

@@ -195,7 +195,7 @@ def test_pfm(tmp_path, program):
                               for kind, part in (("rgb", pixels), ("grey", pixels[..., 1]))})
 
 
-def test_cut_and_invalid(tmp_path, program):
+def test_truncated_and_invalid(tmp_path, program):
     """Data that ends early is reported as truncated, whatever the header says; invalid headers cost nothing."""
     body = padded_rows([row.tobytes() for row in RGB])
     whole = bmp(WIDTH, HEIGHT, 24, body)

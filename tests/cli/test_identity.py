@@ -1,4 +1,4 @@
-"""The contents of a file do not depend on threads, slots, memory or the device, and not on the run."""
+"""The contents of a file do not depend on threads, slots, memory or the device, and are the same in every run."""
 
 import json
 import os
@@ -232,7 +232,7 @@ def test_a_list_keeps_its_order(clpipe, album, expected, tmp_path):
     assert rows(tmp_path / "c.h5") == rows(tmp_path / "a.h5")
 
 
-def test_sources_follow_each_other_as_given(clpipe, album, expected, tmp_path):
+def test_sources_keep_the_given_order(clpipe, album, expected, tmp_path):
     by_colour = {colour: [(path.split("/", 1)[1], values) for path, _, values in rows(expected)
                           if path.startswith(colour + "/")] for colour in ("red", "green", "blue")}
     for name, order in (("a.h5", ("red", "green", "blue")), ("b.h5", ("green", "blue", "red"))):

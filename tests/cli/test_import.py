@@ -336,7 +336,7 @@ def test_name_is_taken(clpipe, file, tmp_path):
 @pytest.mark.parametrize("command", [
     ["import", "photos.h5", "x=x.npy"], ["similar", "photos.h5", "--all", "-n", 3, "--feature", "counts"]])
 def test_killed_after_the_rename(clpipe, finished, tmp_path, command):
-    """The same command then only cleans up."""
+    """Repeating the command then only cleans up."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")

@@ -353,7 +353,7 @@ def stop_by(number):
 
 
 def wait_until(condition):
-    """Waits for a condition, at most a minute, which a busy machine may need."""
+    """Waits up to a minute for a condition, since the machine may be busy."""
     end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)

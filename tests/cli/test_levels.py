@@ -196,7 +196,7 @@ def test_same_bits(way, options):
 
 @pytest.mark.variations
 def test_killed(way):
-    """The run is killed at many moments; whichever checkpoint is resumed, the result is the same."""
+    """The run is killed at various times; whichever checkpoint is resumed, the result is the same."""
     place, arguments, wanted = way
     output, state = place / "killed.h5", place / "killed.h5.kmeans.checkpoint"
     command = [CLPIPE, *map(str, arguments), "-o", "killed.h5", "--checkpoint", "0.0001", "--threads", "1"]

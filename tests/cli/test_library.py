@@ -1,5 +1,5 @@
-"""libclpipe.so from C and from Python's ctypes: the example in the documentation, results equal to those of the
-program, and errors of calls."""
+"""Uses libclpipe.so from C and from Python's ctypes: runs the example in the documentation, compares results with
+those of the program, and checks the errors of calls."""
 
 import ctypes
 import os
