@@ -39,7 +39,7 @@ static void assert_reads(const struct blob *blob, uint64_t position, size_t size
     assert_int_equal(got[strlen(expected)], 'x');
 }
 
-static void a_range_ends_where_it_says(void **state)
+static void range_ends_at_its_limit(void **state)
 {
     (void)state;
     int fd = digits_file();
@@ -58,7 +58,7 @@ static void a_range_ends_where_it_says(void **state)
     close(fd);
 }
 
-static void a_whole_file_shows_that_it_has_grown(void **state)
+static void growth_of_a_whole_file_is_seen(void **state)
 {
     (void)state;
     int fd = digits_file();
@@ -84,7 +84,7 @@ static void bytes_in_memory(void **state)
     assert_false(blob_is_open(&blob));
 }
 
-static void nothing_is_an_error(void **state)
+static void reading_a_closed_blob_fails(void **state)
 {
     (void)state;
     struct blob nothing = BLOB_NOTHING, closed = {.fd = -1, .bytes = 4};
@@ -124,10 +124,8 @@ static void shared_bytes_are_the_same(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_range_ends_where_it_says),
-    cmocka_unit_test(a_whole_file_shows_that_it_has_grown),
-    cmocka_unit_test(bytes_in_memory),
-    cmocka_unit_test(nothing_is_an_error),
+    cmocka_unit_test(range_ends_at_its_limit),   cmocka_unit_test(growth_of_a_whole_file_is_seen),
+    cmocka_unit_test(bytes_in_memory),           cmocka_unit_test(reading_a_closed_blob_fails),
     cmocka_unit_test(shared_bytes_are_the_same),
 };
 TEST_GROUP(blob, NULL, NULL)

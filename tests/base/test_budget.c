@@ -103,7 +103,7 @@ static void first_come_first_served(void **state)
     budget_close(&budget);
 }
 
-static void order_is_that_of_asking(void **state)
+static void order_of_requests_is_kept(void **state)
 {
     (void)state;
     struct budget *budget = open_budget(10);
@@ -121,7 +121,7 @@ static void order_is_that_of_asking(void **state)
     budget_close(&budget);
 }
 
-static void oversize_goes_alone(void **state)
+static void oversize_requests_run_alone(void **state)
 {
     (void)state;
     struct budget *budget = open_budget(100);
@@ -142,7 +142,7 @@ static void oversize_goes_alone(void **state)
     budget_close(&budget);
 }
 
-static void abort_wakes_and_stays(void **state)
+static void abort_wakes_waiters_and_persists(void **state)
 {
     (void)state;
     struct budget *budget = open_budget(10);
@@ -186,7 +186,7 @@ static void *crowd_run(void *argument)
     return NULL;
 }
 
-static void crowd_stays_within(void **state)
+static void crowd_stays_within_the_budget(void **state)
 {
     (void)state;
     struct budget *budget = open_budget(250);
@@ -208,8 +208,11 @@ static void crowd_stays_within(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(takes_and_gives),         cmocka_unit_test(first_come_first_served),
-    cmocka_unit_test(order_is_that_of_asking), cmocka_unit_test(oversize_goes_alone),
-    cmocka_unit_test(abort_wakes_and_stays),   cmocka_unit_test(crowd_stays_within),
+    cmocka_unit_test(takes_and_gives),
+    cmocka_unit_test(first_come_first_served),
+    cmocka_unit_test(order_of_requests_is_kept),
+    cmocka_unit_test(oversize_requests_run_alone),
+    cmocka_unit_test(abort_wakes_waiters_and_persists),
+    cmocka_unit_test(crowd_stays_within_the_budget),
 };
 TEST_GROUP(budget, NULL, NULL)

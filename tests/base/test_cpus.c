@@ -45,14 +45,14 @@ static const char v2_mount[] =
     "22 27 0:20 / /proc rw,nosuid - proc proc rw\n"
     "29 22 0:26 / /sys/fs/cgroup rw,nosuid,nodev shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
-static void nothing_there_is_no_quota(void **state)
+static void missing_files_mean_no_quota(void **state)
 {
     (void)state;
     assert_int_equal(cpus_cgroup_quota(root), 0);
     assert_int_equal(cpus_cgroup_quota("/nonexistent"), 0);
 }
 
-static void v2_smallest_on_the_way_up(void **state)
+static void v2_smallest_quota_of_all_ancestors(void **state)
 {
     (void)state;
     put("/proc/self/mountinfo", v2_mount);
@@ -125,7 +125,7 @@ static void v1_and_hybrid(void **state)
 }
 
 /* In a container the mount's root is its own cgroup, while /proc shows the outer path. */
-static void mount_of_a_part(void **state)
+static void mount_of_a_subtree(void **state)
 {
     (void)state;
     put("/proc/self/mountinfo", "29 22 0:26 /docker/abc /mnt\\040x rw - cgroup2 cgroup2 rw\n");
@@ -200,9 +200,13 @@ static void peak_memory_grows(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nothing_there_is_no_quota), cmocka_unit_test(v2_smallest_on_the_way_up),
-    cmocka_unit_test(v2_strange_contents),       cmocka_unit_test(v1_and_hybrid),
-    cmocka_unit_test(mount_of_a_part),           cmocka_unit_test(this_machine),
-    cmocka_unit_test(memory_of_cgroups),         cmocka_unit_test(peak_memory_grows),
+    cmocka_unit_test(missing_files_mean_no_quota),
+    cmocka_unit_test(v2_smallest_quota_of_all_ancestors),
+    cmocka_unit_test(v2_strange_contents),
+    cmocka_unit_test(v1_and_hybrid),
+    cmocka_unit_test(mount_of_a_subtree),
+    cmocka_unit_test(this_machine),
+    cmocka_unit_test(memory_of_cgroups),
+    cmocka_unit_test(peak_memory_grows),
 };
 TEST_GROUP(cpus, make_root, remove_root)

@@ -21,7 +21,7 @@ static void check(float value)
         fail_msg("%s is written as %s", usual, text);
 }
 
-static void known(void **state)
+static void known_values(void **state)
 {
     (void)state;
     static const struct {
@@ -52,7 +52,7 @@ static void known(void **state)
 }
 
 /* All exponents, powers of two and ten with their neighbours, and random values. */
-static void comes_back(void **state)
+static void values_survive_a_round_trip(void **state)
 {
     (void)state;
     uint64_t random = 7;
@@ -78,7 +78,7 @@ static void comes_back(void **state)
 }
 
 /* Fractions, as in features: the text is never longer than necessary. */
-static void shares_are_short(void **state)
+static void fractions_are_short(void **state)
 {
     (void)state;
     for (uint32_t total = 1; total < 400; total++)
@@ -97,8 +97,8 @@ static void shares_are_short(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(known),
-    cmocka_unit_test(comes_back),
-    cmocka_unit_test(shares_are_short),
+    cmocka_unit_test(known_values),
+    cmocka_unit_test(values_survive_a_round_trip),
+    cmocka_unit_test(fractions_are_short),
 };
 TEST_GROUP(decimal, NULL, NULL)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void set_fills_everything(void **state)
+static void set_fills_all_members(void **state)
 {
     (void)state;
     struct error err;
@@ -124,7 +124,7 @@ static void line_names_the_subject_once(void **state)
     assert_string_equal(error_line(tiny, sizeof tiny, &err), "cannot ");
 }
 
-static void memory_says_how_much(void **state)
+static void memory_error_states_the_size(void **state)
 {
     (void)state;
     struct error err;
@@ -169,13 +169,13 @@ static void reasons_have_their_names(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(set_fills_everything),
+    cmocka_unit_test(set_fills_all_members),
     cmocka_unit_test(errno_has_name_and_text),
     cmocka_unit_test(long_text_keeps_the_cause),
     cmocka_unit_test(cut_falls_between_characters),
     cmocka_unit_test(control_characters_become_question_marks),
     cmocka_unit_test(line_names_the_subject_once),
-    cmocka_unit_test(memory_says_how_much),
+    cmocka_unit_test(memory_error_states_the_size),
     cmocka_unit_test(reasons_have_their_names),
 };
 TEST_GROUP(error, NULL, NULL)

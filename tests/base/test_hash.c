@@ -181,7 +181,7 @@ static void pieces_equal_the_whole(void **state)
     }
 }
 
-static void final_may_be_looked_at_twice(void **state)
+static void final_may_be_called_twice(void **state)
 {
     (void)state;
     struct murmur3 m;
@@ -231,7 +231,7 @@ static void variants_agree(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(murmur3_vectors),        cmocka_unit_test(sha256_vectors),
-    cmocka_unit_test(pieces_equal_the_whole), cmocka_unit_test(final_may_be_looked_at_twice),
+    cmocka_unit_test(pieces_equal_the_whole), cmocka_unit_test(final_may_be_called_twice),
     cmocka_unit_test(crc32c_vectors),         cmocka_unit_test(variants_agree),
 };
 TEST_GROUP(hash, fill, NULL)

@@ -145,7 +145,7 @@ static void doubles(void **state)
 }
 
 /* Random bit patterns survive a round trip. */
-static void doubles_read_back(void **state)
+static void doubles_survive_a_round_trip(void **state)
 {
     (void)state;
     uint64_t x = 88172645463325252;
@@ -201,7 +201,7 @@ static void grows(void **state)
 }
 
 /* After a failed allocation the writer stays in the failed state and writes nothing. */
-static void remembers_failure(void **state)
+static void failure_is_remembered(void **state)
 {
     (void)state;
     struct json json;
@@ -216,8 +216,13 @@ static void remembers_failure(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(layout),  cmocka_unit_test(strings),           cmocka_unit_test(integers),
-    cmocka_unit_test(doubles), cmocka_unit_test(doubles_read_back), cmocka_unit_test(comma_locale),
-    cmocka_unit_test(grows),   cmocka_unit_test(remembers_failure),
+    cmocka_unit_test(layout),
+    cmocka_unit_test(strings),
+    cmocka_unit_test(integers),
+    cmocka_unit_test(doubles),
+    cmocka_unit_test(doubles_survive_a_round_trip),
+    cmocka_unit_test(comma_locale),
+    cmocka_unit_test(grows),
+    cmocka_unit_test(failure_is_remembered),
 };
 TEST_GROUP(json, NULL, NULL)

@@ -223,7 +223,7 @@ static void status_and_messages(void)
 #define ERASE   "\r\033[K"
 #define LINE(s) "\033[?7l" s "\033[?7h"
 
-static void status_line_makes_way(void **state)
+static void messages_replace_the_status_line(void **state)
 {
     (void)state;
     on_terminal("xterm", "1", status_and_messages);
@@ -278,7 +278,7 @@ static void crowd(void)
 }
 
 /* In packet mode, one read() from a pipe returns exactly what one write() wrote. */
-static void one_write_for_one_message(void **state)
+static void one_write_per_message(void **state)
 {
     (void)state;
     int ends[2];
@@ -364,9 +364,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(texts_are_cleaned),
     cmocka_unit_test(long_texts_arrive_whole),
     cmocka_unit_test(colour_only_where_wanted),
-    cmocka_unit_test(status_line_makes_way),
+    cmocka_unit_test(messages_replace_the_status_line),
     cmocka_unit_test(no_status_line_on_dumb_terminals),
-    cmocka_unit_test(one_write_for_one_message),
+    cmocka_unit_test(one_write_per_message),
     cmocka_unit_test(crowd_on_a_terminal),
     cmocka_unit_test(waits_for_a_slow_reader),
     cmocka_unit_test(survives_a_closed_stderr),

@@ -173,7 +173,7 @@ static int put_locked(const char *path, const char *text)
     return fd;
 }
 
-static void temporary_names_of_others_stay(void **state)
+static void temporary_files_of_others_are_kept(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("others", 0777), 0);
@@ -197,7 +197,7 @@ static void temporary_names_of_others_stay(void **state)
     close(theirs);
 }
 
-static void temporary_files_of_the_dead_go(void **state)
+static void temporary_files_of_dead_processes_are_removed(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("dead", 0777), 0);
@@ -252,7 +252,7 @@ static void links_stay_links(void **state)
     assert_content("far/through", "dir links work too");
 }
 
-static void refuses_what_is_no_file(void **state)
+static void refuses_special_files(void **state)
 {
     (void)state;
     assert_refused("", 0, "empty name");
@@ -282,7 +282,7 @@ static void refuses_what_is_no_file(void **state)
 }
 
 /* A file that appeared under the final name while the output was open is not replaced. */
-static void looks_again_at_commit(void **state)
+static void checks_again_at_commit(void **state)
 {
     (void)state;
     struct output *output;
@@ -357,7 +357,7 @@ static void assert_not_committed(struct output *output, const char *words)
     output_close(&output);
 }
 
-static void replaces_what_it_began_from(void **state)
+static void replaces_only_the_original_file(void **state)
 {
     (void)state;
     struct output *output;
@@ -398,7 +398,7 @@ static enum status ask(const void *context, struct error *err)
     return *(const bool *)context ? STATUS_OK : error_set(err, STATUS_FAILED, "it is not ours");
 }
 
-static void claims_last_until_they_end(void **state)
+static void claims_last_until_closed(void **state)
 {
     (void)state;
     struct output *output, *claim, *other;
@@ -532,13 +532,13 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(appears_at_commit),
     cmocka_unit_test(vanishes_without_commit),
     cmocka_unit_test(replaces_and_keeps_permissions),
-    cmocka_unit_test(temporary_names_of_others_stay),
-    cmocka_unit_test(temporary_files_of_the_dead_go),
+    cmocka_unit_test(temporary_files_of_others_are_kept),
+    cmocka_unit_test(temporary_files_of_dead_processes_are_removed),
     cmocka_unit_test(links_stay_links),
-    cmocka_unit_test(refuses_what_is_no_file),
-    cmocka_unit_test(looks_again_at_commit),
-    cmocka_unit_test(replaces_what_it_began_from),
-    cmocka_unit_test(claims_last_until_they_end),
+    cmocka_unit_test(refuses_special_files),
+    cmocka_unit_test(checks_again_at_commit),
+    cmocka_unit_test(replaces_only_the_original_file),
+    cmocka_unit_test(claims_last_until_closed),
     cmocka_unit_test(permissions_are_explained),
     cmocka_unit_test(a_full_disk_is_explained),
     cmocka_unit_test(a_file_size_limit_is_explained),

@@ -74,7 +74,7 @@ static void write_whole(const char *path, const char *text)
     assert_null(directory);
 }
 
-static void appears_whole_and_is_replaced_whole(void **state)
+static void appears_and_is_replaced_completely(void **state)
 {
     (void)state;
     struct output_directory *directory;
@@ -100,7 +100,7 @@ static void assert_refused(const char *path, const char *part)
         fail_msg("'%s' does not contain '%s'", err.sentence, part);
 }
 
-static void replaces_only_its_like(void **state)
+static void replaces_only_its_own_kind(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("empty", 0777) | mkdir("foreign", 0777) | mkdir("foreign/page", 0777),
@@ -141,7 +141,7 @@ static void a_link_is_kept(void **state)
     assert_int_equal(entries("."), 2);
 }
 
-static void a_killed_writer_leaves_nothing_for_long(void **state)
+static void leftovers_of_a_killed_writer_are_removed(void **state)
 {
     (void)state;
     struct output_directory *directory;
@@ -163,7 +163,7 @@ static void a_killed_writer_leaves_nothing_for_long(void **state)
 
 /* Other processes that start at the same time remove abandoned directories, but never one that is
  * in use. */
-static void beginners_leave_each_other_alone(void **state)
+static void concurrent_writers_do_not_interfere(void **state)
 {
     (void)state;
     const pid_t child = fork();
@@ -187,12 +187,12 @@ static void beginners_leave_each_other_alone(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(appears_whole_and_is_replaced_whole, make_root, remove_root),
-    cmocka_unit_test_setup_teardown(replaces_only_its_like, make_root, remove_root),
+    cmocka_unit_test_setup_teardown(appears_and_is_replaced_completely, make_root, remove_root),
+    cmocka_unit_test_setup_teardown(replaces_only_its_own_kind, make_root, remove_root),
     cmocka_unit_test_setup_teardown(a_link_is_kept, make_root, remove_root),
-    cmocka_unit_test_setup_teardown(a_killed_writer_leaves_nothing_for_long, make_root,
+    cmocka_unit_test_setup_teardown(leftovers_of_a_killed_writer_are_removed, make_root,
                                     remove_root),
-    cmocka_unit_test_setup_teardown(beginners_leave_each_other_alone, make_root, remove_root),
+    cmocka_unit_test_setup_teardown(concurrent_writers_do_not_interfere, make_root, remove_root),
 };
 
 TEST_GROUP(output_directory, NULL, NULL)

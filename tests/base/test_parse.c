@@ -285,7 +285,7 @@ static void counts_as_text(void **state)
                         "18,446,744,073,709,551,615");
 }
 
-static void numbers_of_things(void **state)
+static void numbers_with_nouns(void **state)
 {
     (void)state;
     char buffer[40];
@@ -375,7 +375,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bytes_as_text),
     cmocka_unit_test(durations_as_text),
     cmocka_unit_test(counts_as_text),
-    cmocka_unit_test(numbers_of_things),
+    cmocka_unit_test(numbers_with_nouns),
     cmocka_unit_test(comma_locale),
     cmocka_unit_test(clock_texts),
     cmocka_unit_test(clock_runs_forward),

@@ -98,7 +98,7 @@ static void assert_fails(const char *path, int flags, int wanted)
     assert_int_equal(errno, wanted);
 }
 
-static void opens_what_is_deep(void **state)
+static void opens_deep_paths(void **state)
 {
     (void)state;
     assert_true(strlen(joined("file")) > 2 * PATH_MAX);
@@ -108,7 +108,7 @@ static void opens_what_is_deep(void **state)
     assert_opens(joined("./sub//..///link"), "deep");
 }
 
-static void fails_as_the_kernel_does(void **state)
+static void errors_are_those_of_the_kernel(void **state)
 {
     (void)state;
     assert_fails(joined("missing"), O_RDONLY, ENOENT);
@@ -149,7 +149,7 @@ static void fails_as_the_kernel_does(void **state)
 }
 
 /* Repeated slashes mean the same as one, even more of them than the kernel accepts in one call. */
-static void slashes_and_dots_do_not_count(void **state)
+static void extra_slashes_and_dots_are_ignored(void **state)
 {
     (void)state;
     static char path[4 * PATH_MAX];
@@ -206,7 +206,7 @@ static void every_length_opens(void **state)
     }
 }
 
-static void no_descriptor_is_left(void **state)
+static void no_descriptor_leaks(void **state)
 {
     (void)state;
     int before = dup(0);
@@ -337,11 +337,11 @@ static void for_message(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(opens_what_is_deep),
-    cmocka_unit_test(fails_as_the_kernel_does),
-    cmocka_unit_test(slashes_and_dots_do_not_count),
+    cmocka_unit_test(opens_deep_paths),
+    cmocka_unit_test(errors_are_those_of_the_kernel),
+    cmocka_unit_test(extra_slashes_and_dots_are_ignored),
     cmocka_unit_test(every_length_opens),
-    cmocka_unit_test(no_descriptor_is_left),
+    cmocka_unit_test(no_descriptor_leaks),
     cmocka_unit_test(utf8),
     cmocka_unit_test(to_utf8),
     cmocka_unit_test(for_message),

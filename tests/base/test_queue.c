@@ -179,14 +179,14 @@ static void wakes(bool full)
     queue_close(&queue);
 }
 
-static void ending_wakes_everyone(void **state)
+static void abort_wakes_all_threads(void **state)
 {
     (void)state;
     wakes(true);
     wakes(false);
 }
 
-static void refuses_what_cannot_be(void **state)
+static void refuses_impossible_sizes(void **state)
 {
     (void)state;
     struct queue *queue = (struct queue *)1;
@@ -198,7 +198,7 @@ static void refuses_what_cannot_be(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keeps_order_and_wraps),      cmocka_unit_test(many_threads_lose_nothing),
-    cmocka_unit_test(abort_leaves_items_to_drop), cmocka_unit_test(ending_wakes_everyone),
-    cmocka_unit_test(refuses_what_cannot_be),
+    cmocka_unit_test(abort_leaves_items_to_drop), cmocka_unit_test(abort_wakes_all_threads),
+    cmocka_unit_test(refuses_impossible_sizes),
 };
 TEST_GROUP(queue, NULL, NULL)

@@ -116,7 +116,7 @@ static void close_trace(struct trace **trace)
     read_file();
 }
 
-static void null_takes_everything(void **state)
+static void null_trace_is_ignored(void **state)
 {
     (void)state;
     struct trace *none = NULL;
@@ -127,7 +127,7 @@ static void null_takes_everything(void **state)
     assert_int_equal(trace_close(&none, &err), STATUS_OK);
 }
 
-static void empty_is_json(void **state)
+static void empty_trace_is_json(void **state)
 {
     (void)state;
     struct trace *trace = open_trace();
@@ -228,7 +228,7 @@ static void *trace_much(void *argument)
     return NULL;
 }
 
-static void threads_stream_it_out(void **state)
+static void threads_write_concurrently(void **state)
 {
     (void)state;
     struct trace *trace = open_trace();
@@ -300,7 +300,7 @@ static void first_write_error_is_kept(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void open_errors_are_outputs(void **state)
+static void open_errors_name_the_directory(void **state)
 {
     (void)state;
     struct trace *trace = (struct trace *)1;
@@ -311,13 +311,13 @@ static void open_errors_are_outputs(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(null_takes_everything),
-    cmocka_unit_test(empty_is_json),
+    cmocka_unit_test(null_trace_is_ignored),
+    cmocka_unit_test(empty_trace_is_json),
     cmocka_unit_test(events),
     cmocka_unit_test(overlaps_get_lanes),
-    cmocka_unit_test(threads_stream_it_out),
+    cmocka_unit_test(threads_write_concurrently),
     cmocka_unit_test(memory_is_bounded),
     cmocka_unit_test(first_write_error_is_kept),
-    cmocka_unit_test(open_errors_are_outputs),
+    cmocka_unit_test(open_errors_name_the_directory),
 };
 TEST_GROUP(trace, make_root, remove_root)

@@ -64,7 +64,7 @@ def members(file):
 
 
 @WAYS
-def test_is_one_ingest_of_everything(clpipe, place, way):
+def test_equals_one_ingest(clpipe, place, way):
     told = ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", *way, "--json", "-", cwd=place))
     report = json.loads(told.stdout)
     assert (report["images"], report["parts"], report["copied"]) == (21, 2, bool(way))
@@ -83,7 +83,7 @@ def test_is_one_ingest_of_everything(clpipe, place, way):
 
 @pytest.mark.deep
 @WAYS
-def test_every_command_takes_it(clpipe, place, way):
+def test_all_commands_accept_it(clpipe, place, way):
     """Commands print and store the same for the merged file as for a file of one ingest."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", *way, cwd=place))
     numpy.save(place / "x.npy", numpy.random.default_rng(SEED).random((21, 5), "f4"))
@@ -253,7 +253,7 @@ def test_a_manifest_that_leads_elsewhere(clpipe, place, name):
     check_one_error(clpipe("info", "m.h5", cwd=place), 3, "damaged", "row 0 leads elsewhere")
 
 
-def test_a_manifest_of_no_parts(clpipe, place):
+def test_a_manifest_without_parts(clpipe, place):
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
     with h5py.File(place / "m.h5", "r+") as file:
         for name in list(file["parts"]):

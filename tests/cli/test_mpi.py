@@ -441,7 +441,7 @@ int MPI_Comm_split(MPI_Comm all, int color, int key, MPI_Comm *out)
 @pytest.mark.parametrize("source, words", [
     pytest.param(NO_THREADS, "does not provide MPI_THREAD_FUNNELED", id="threads"),
     pytest.param(NO_GROUP, "the ranks can no longer reach each other", id="group")])
-def test_one_rank_of_another_mpi(mpirun, place, tmp_path, source, words):
+def test_one_rank_with_a_faulty_mpi(mpirun, place, tmp_path, source, words):
     """Something is missing in the MPI of rank 1: all ranks end, and one line says so."""
     compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
     if not compiler:
@@ -676,7 +676,7 @@ def test_ingest_of_nothing(mpirun, tmp_path):
 
 
 @pytest.mark.deep
-def test_ranks_judge_together_what_goes(mpirun, tmp_path, photos):
+def test_removal_limits_count_all_ranks(mpirun, tmp_path, photos):
     """30 of 120 images are missing, but fewer than 20 of each rank; and a directory that two ranks share."""
     picture = next(photos.rglob("*.png")).read_bytes()
     for i in range(120):

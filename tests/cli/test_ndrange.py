@@ -64,7 +64,7 @@ def check_refused(case):
 
 
 @pytest.mark.deep
-def test_where_groups_are_whole(program, tmp_path):
+def test_device_with_uniform_groups_only(program, tmp_path):
     answer = probe("638x478", "--local", "16x16", cwd=tmp_path)
     if answer["non_uniform_groups"]:
         pytest.skip("the device takes non-uniform work-groups")
@@ -85,7 +85,7 @@ def test_where_groups_are_whole(program, tmp_path):
 
 
 @pytest.mark.slow
-def test_in_a_simulator_that_takes_every_group(program, tmp_path):
+def test_simulator_with_non_uniform_groups(program, tmp_path):
     if not shutil.which("oclgrind"):
         pytest.skip("oclgrind is not installed")
     answer = probe(simulator=True, cwd=tmp_path)  # its default is 638x478
@@ -128,7 +128,7 @@ def test_pictures_are_written_upright(clpipe, tmp_path, orientation):
         assert (numpy.asarray(Image.open(tmp_path / f"b_{i}.bmp")) == wanted).all()
 
 
-def test_what_cannot_be_blurred(clpipe, tmp_path):
+def test_pictures_that_cannot_be_blurred(clpipe, tmp_path):
     draw(tmp_path / "small.png", 2, 50)
     check_one_error(clpipe("ndrange", "--image", "small.png", "--out", "b"), 2, "50 x 2", "at least 3 x 3")
     draw(tmp_path / "b_3.png", 8, 8).rename(tmp_path / "b_3.bmp")

@@ -92,7 +92,7 @@ def test_one_identity(place):
     assert len({digest(f"{name}.h5") for name in ("one", "seven", "small", "merged")}) == 1
 
 
-def test_updates_take_the_same_model(place):
+def test_updates_use_the_same_model(place):
     assert run_clpipe("ingest", "p", "-o", "x.h5", "--feature", "net:model=small").returncode == 0
     assert run_clpipe("cluster", "x.h5", "-k", 2).returncode == 0
     Image.new("RGB", (40, 30), (200, 10, 90)).save("p/new.png")

@@ -68,7 +68,7 @@ def runtime_values(path, x):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", GRAPHS)
-def test_beside_the_runtime(tmp_path, name):
+def test_agrees_with_onnx_runtime(tmp_path, name):
     """Converts an ONNX file with the command, and compares values with those of the runtime by cosine."""
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
@@ -158,7 +158,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda c: c.__name__)
-def test_what_cannot_be_expressed(case):
+def test_unsupported_graphs(case):
     d = Drawing(1, 8)
     case(d)
     with pytest.raises(tool.Refused) as refused:

@@ -331,7 +331,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("where, number, name, value, reason", CHANGES)
-def test_what_no_network_may_say(tmp_path, where, number, name, value, reason):
+def test_invalid_networks(tmp_path, where, number, name, value, reason):
     network = small()
     target = network if not where else network[where + "s"][number]
     kinds = network_numpy.KINDS

@@ -117,7 +117,7 @@ def test_commands_keep_it(clpipe, file, identity):
 
 
 @pytest.mark.deep
-def test_an_update_that_moves_rows_leaves_out_what_it_cannot_move(clpipe, file, tmp_path, identity):
+def test_an_update_drops_data_that_it_cannot_move(clpipe, file, tmp_path, identity):
     (tmp_path / "photos" / "a new one.jpg").write_bytes((tmp_path / "photos" / "red" / "03.jpg").read_bytes())
     result = clpipe("ingest", "photos", "-o", file, "--device", "cpu")
     assert result.returncode == 0, result.stderr

@@ -297,7 +297,7 @@ def begin_work(shim, args, place, locks):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("locks", ["none", "free"])
-def test_two_at_once(shim, work, tmp_path, locks):
+def test_two_at_the_same_time(shim, work, tmp_path, locks):
     """Each process has its own log: the first one ends at its next sync, and its synced work is not repeated."""
     args, whole = work
     first = begin_work(shim, args, tmp_path, locks)

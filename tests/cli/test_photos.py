@@ -45,7 +45,7 @@ def counts(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_file_is_there_in_order(counts):
+def test_all_files_are_in_order(counts):
     expected = sorted(MANIFEST, key=lambda p: p.encode())
     assert paths(counts) == expected
     bad = [r for r in counts["failures/reason"][:] if r != b"not-an-image"]

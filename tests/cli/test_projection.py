@@ -58,7 +58,7 @@ def check_labels(arrays, rows):
 
 @pytest.mark.parametrize("n, whiten, feature, names", [
     (5, 0.5, "a", ("a",)), (3, 1, "a+b", ("a", "b")), (256, 0, "b", ("b",))])
-def test_components_are_numpys(file, tmp_path, n, whiten, feature, names):
+def test_components_equal_numpy(file, tmp_path, n, whiten, feature, names):
     path = shutil.copy(file, tmp_path / "x.h5")
     cluster(path, "-k", 4, "--feature", feature, "--pca", n, "--whiten", whiten, cwd=tmp_path)
     arrays, attributes = stored(path)
@@ -87,7 +87,7 @@ def test_same_bits_everywhere(file, tmp_path):
     assert len(digests) == 1
 
 
-def test_center_alone(file, tmp_path):
+def test_center_only(file, tmp_path):
     path = shutil.copy(file, tmp_path / "x.h5")
     cluster(path, "-k", 3, "--feature", "a", "--center", "--metric", "euclidean", cwd=tmp_path)
     arrays, attributes = stored(path)
@@ -172,7 +172,7 @@ SPECTRA = {
 @pytest.mark.deep
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("n", [20, 120])
-def test_eigenvalues_are_numpys(tmp_path, spectrum, n):
+def test_eigenvalues_equal_numpy(tmp_path, spectrum, n):
     """The lengths of whitened components are the inverse square roots of the eigenvalues."""
     rows = SPECTRA[spectrum]().astype("f4")
     numpy.save(tmp_path / "x.npy", rows)

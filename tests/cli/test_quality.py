@@ -144,7 +144,7 @@ def test_every_number_equals_numpy(tmp_path):
         assert rows[-1][-4:].all() and paths[-1] == "9.png"
 
 
-def test_each_flag_of_its_picture_alone(flagged):
+def test_pictures_have_only_their_flag(flagged):
     flags = flags_of(flagged / "q.h5")
     implied = {"dark": {"low-contrast"}, "light": {"low-contrast", "low-information", "grey"},
                "low-contrast": {"low-information", "grey"}, "low-information": {"low-contrast"}}
@@ -177,7 +177,7 @@ def test_thresholds(tmp_path):
         assert (flag in flags[f"{name}.png"]) == has, (name, flags[f"{name}.png"])
 
 
-def test_what_shows_flags(flagged):
+def test_commands_that_show_flags(flagged):
     file = flagged / "q.h5"
     info = run_clpipe("info", file).stdout
     assert "1 odd-aspect" in info and "1 blurry" in info
@@ -190,7 +190,7 @@ def test_what_shows_flags(flagged):
     assert "dark.png" not in listed and "blurry.png" not in listed and "grey.png" in listed
 
 
-def test_what_the_file_cannot_tell(flagged, tmp_path):
+def test_missing_or_unknown_flags(flagged, tmp_path):
     file = flagged / "q.h5"
     check_one_error(run_clpipe("select", file, "5", "--method", "random", "--without", "outlier"), 2, "similar --all")
     check_one_error(run_clpipe("select", file, "5", "--method", "random", "--without", "dim"), 2, "'dim'", "dark")
@@ -204,7 +204,7 @@ def test_what_the_file_cannot_tell(flagged, tmp_path):
     assert "dark" in run_clpipe("info", tmp_path / "f.h5", "--json", "-").stdout
 
 
-def test_images_are_not_compared_by_it(flagged):
+def test_quality_is_not_used_for_comparison(flagged):
     file = flagged / "q.h5"
     assert run_clpipe("similar", file, flagged / "p" / "plain.png").returncode == 0
     assert run_clpipe("export", file, "--what", "features").stdout.startswith("path,source,rgb_256_0,")

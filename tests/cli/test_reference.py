@@ -58,19 +58,19 @@ def check(name, directory, large, kept):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("name", matrices.NAMES)
-def test_as_a_plain_lloyd(name, tmp_path, program):
+def test_equals_plain_lloyd(name, tmp_path, program):
     check(name, tmp_path, False, numpy.float64)
 
 
 @pytest.mark.skipif(not LONG, reason="only in tools/check --long")
 @pytest.mark.parametrize("name", matrices.NAMES)
-def test_large_as_a_lloyd_of_float32_centroids(name, tmp_path, program):
+def test_large_equals_lloyd_with_float32_centroids(name, tmp_path, program):
     """With so many rows and iterations, a few rows are so close to two centroids that rounding the centroids
     to float32, which is part of clpipe's definition, makes a difference."""
     check(name, tmp_path, True, numpy.float32)
 
 
-def test_near_ties_are_what_they_are_made_to_be(tmp_path, program):
+def test_near_ties_are_as_constructed(tmp_path, program):
     """The answer of the plain Lloyd is the one for which the integers were constructed."""
     random = numpy.random.default_rng(1)
     rows, first, labels, centres = matrices.near_ties(random, 960)

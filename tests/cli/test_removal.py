@@ -80,7 +80,7 @@ def test_a_symbolic_link_that_sorts_first(place):
     removes_copies_only(place / "f.h5", place / "l", place / "p", expect=[place / "p/z/copy.png"])
 
 
-def test_links_to_what_goes_go_too(place):
+def test_links_to_removed_files_are_listed(place):
     """The file that sorts first is kept; all names of the other one are listed."""
     (place / "p" / "m").mkdir()
     shutil.copy(place / "p" / "z" / "0.png", place / "p" / "a.png")
@@ -137,7 +137,7 @@ def test_hard_links(place):
     assert (report["others"], report["others_bytes"], report["left_out"]["same-file"]) == (0, 0, 1)
 
 
-def test_what_changed_is_left_out(place):
+def test_changed_files_are_left_out(place):
     """Files that were removed, overwritten, or replaced: by the same bytes with another time, by a directory,
     a FIFO or a link, or by other bytes with the same size and time."""
     p = place / "p"
@@ -247,7 +247,7 @@ def chain(directory):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("keep", ["best", "first", "newest"])
-def test_each_is_a_copy_of_what_is_kept(tmp_path, keep):
+def test_removed_files_are_copies_of_kept_ones(tmp_path, keep):
     directory = tmp_path / "p"
     file = chain(directory)
     result = run_clpipe("duplicates", file, "--format", "csv", "--keep", keep, "--to-list", tmp_path / "l")
@@ -278,7 +278,7 @@ def test_codes_alone_prove_nothing(tmp_path):
 
 
 @pytest.mark.deep
-def test_more_than_the_picture_that_is_compared(tmp_path):
+def test_files_with_more_than_one_picture(tmp_path):
     """Animations and multi-page files have contents that no other file has."""
     from PIL import features
     frames = [scene(i).quantize(64).convert("RGB") for i in (1, 2, 3)]

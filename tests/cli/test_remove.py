@@ -55,7 +55,7 @@ def all_datasets(group):
     return found
 
 
-def test_what_stays_is_copied_where_the_kernel_copies_nothing(clpipe, file, tmp_path):
+def test_copying_without_kernel_support(clpipe, file, tmp_path):
     """As on some network file systems, with a matrix of several megabytes."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
@@ -89,7 +89,7 @@ def test_add_and_remove_leaves_the_same_file(clpipe, file, tmp_path):
     assert clpipe("verify", file).returncode == 0
 
 
-def test_the_rest_stays(clpipe, file, tmp_path):
+def test_everything_else_is_kept(clpipe, file, tmp_path):
     add_feature(clpipe, file, tmp_path)
     assert clpipe("cluster", file, "--feature", "x", "-k", 2, "--name", "x").returncode == 0
     before = everything(file)

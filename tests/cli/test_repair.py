@@ -90,7 +90,7 @@ def test_order_and_paths(damaged, base, mixed):
     assert digest(damaged) == digest(base / "features.h5")
 
 
-def test_broken_clusters_go_alone(damaged, tmp_path):
+def test_only_broken_clusters_are_dropped(damaged, tmp_path):
     with h5py.File(damaged, "r+") as file:
         file["clusters/few/labels"][2] = 99
     before = damaged.read_bytes()

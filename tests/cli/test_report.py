@@ -426,7 +426,7 @@ def test_dark_and_light(browser, report):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("view", ["#/", "group", "picture", "#/map", "#/failures", "#/duplicates", "#/none"])
-def test_a_phone_is_wide_enough(browser, report, view):
+def test_pages_fit_on_a_phone(browser, report, view):
     names = {"group": group_address(report, 0), "picture": address(report, 1)}
     browser.open(report, names.get(view, view), width=360, height=740)
     time.sleep(0.3)
@@ -438,7 +438,7 @@ def test_a_phone_is_wide_enough(browser, report, view):
 
 
 @pytest.mark.deep
-def test_many_pictures_load_as_one_scrolls(browser, tmp_path, program):
+def test_many_pictures_load_while_scrolling(browser, tmp_path, program):
     """A group of 400 pictures is not laid out at once, but scrolling to the end shows all of them."""
     from PIL import Image
     (tmp_path / "many").mkdir()
@@ -473,7 +473,7 @@ def opened(browser, folder, view):
 
 
 @pytest.mark.deep
-def test_an_address_stays_with_its_picture(browser, tmp_path, program):
+def test_addresses_survive_a_new_report(browser, tmp_path, program):
     """Addresses still work after a new report with another order, other clusters, more pictures and one
     picture less."""
     draw_set(tmp_path / "p", groups=3, each=4)
@@ -528,7 +528,7 @@ def test_an_address_stays_with_its_picture(browser, tmp_path, program):
 
 
 @pytest.mark.deep
-def test_an_address_knows_the_source(browser, tmp_path, program):
+def test_addresses_distinguish_sources(browser, tmp_path, program):
     """Equal paths in two sources of a merged file, in either order; and folders by their paths."""
     for name, seed in (("one", 0), ("two", 1)):
         draw_set(tmp_path / name, groups=2, each=2)
@@ -558,7 +558,7 @@ def test_an_address_knows_the_source(browser, tmp_path, program):
 
 
 @pytest.mark.deep
-def test_pages_that_are_not_there(browser, report, tmp_path, program):
+def test_missing_pages(browser, report, tmp_path, program):
     from PIL import Image
     for view in ("#/constructor", "#/__proto__", "#/toString", "#/hasOwnProperty/x", "#/Map", "#elsewhere"):
         there, heading, note, _, _ = opened(browser, report, view)
@@ -642,7 +642,7 @@ def test_printed_pages_have_their_pictures(browser, tmp_path, program):
 
 
 @pytest.mark.deep
-def test_colours_that_say_something_are_kept_in_high_contrast(browser, report):
+def test_meaningful_colours_are_kept_in_high_contrast(browser, report):
     colour = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e).backgroundColor)"
     for view, selector in (("#/", ".card .swatch span"), ("#/map", ".legend .dot")):
         browser.open(report, view)
@@ -713,7 +713,7 @@ def test_names_do_no_harm(browser, tmp_path, program):
     browser.check()
 
 
-def test_pages_tell_no_secrets(tmp_path, program):
+def test_pages_reveal_no_secrets(tmp_path, program):
     """Absolute paths of lists and sources, the user, the host and camera metadata do not appear."""
     from PIL import Image
     home = tmp_path / "home" / "anna-example" / "My secret folder"
@@ -849,7 +849,7 @@ def test_images_without_values(browser, photos, clpipe, tmp_path):
     browser.check()
 
 
-def test_a_stored_graph_is_taken(finished, clpipe, tmp_path):
+def test_stored_neighbours_are_used(finished, clpipe, tmp_path):
     """Neighbours stored by `similar --all` are not searched again: a modified distance is shown."""
     shutil.copy(finished, tmp_path / "f.h5")
     assert clpipe("similar", "f.h5", "--all", "-n", 12, "--feature", "rgb_8x8x8").returncode == 0
@@ -897,7 +897,7 @@ def test_rows_without_images_are_refused(clpipe, tmp_path):
 
 
 @pytest.mark.deep
-def test_pictures_that_are_gone(browser, clpipe, tmp_path):
+def test_missing_pictures(browser, clpipe, tmp_path):
     draw_photos(tmp_path / "p")
     assert clpipe("ingest", "p", "-o", "f.h5").returncode == 0
     assert clpipe("cluster", "f.h5", "-k", 3).returncode == 0
@@ -1008,7 +1008,7 @@ def test_json(finished, clpipe, tmp_path):
 # --- run ----------------------------------------------------------------------------------------
 
 @pytest.mark.deep
-def test_run_makes_the_report_unless_told(photos, clpipe, tmp_path):
+def test_run_writes_the_report_by_default(photos, clpipe, tmp_path):
     made = clpipe("run", photos, "-k", 3, "-o", "f.h5")
     assert made.returncode == 0, made.stderr
     assert made.stdout.splitlines()[-1].split() == ["open", "f-report/index.html"]
@@ -1031,7 +1031,7 @@ def test_run_makes_the_report_unless_told(photos, clpipe, tmp_path):
         assert "thumbnails" not in file
 
 
-def test_run_knows_before_its_work_that_the_report_cannot_be_written(photos, clpipe, tmp_path):
+def test_run_checks_the_report_before_working(photos, clpipe, tmp_path):
     (tmp_path / "f-report").mkdir()
     (tmp_path / "f-report" / "mine").write_text("mine")
     failed = clpipe("run", photos, "-k", 3, "-o", "f.h5")

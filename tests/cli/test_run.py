@@ -85,7 +85,7 @@ def shapes(path):
 
 
 @pytest.mark.deep
-def test_run_replaces_what_run_made(clpipe, photos, tmp_path):
+def test_run_replaces_its_own_result(clpipe, photos, tmp_path):
     """run replaces its own result under the default name; named results and those of `cluster` are kept."""
     x = tmp_path / "clpipe.h5"
     assert clpipe("run", photos, "-k", 3).returncode == 0
@@ -117,7 +117,7 @@ def n_init_of(path, name="kmeans"):
 
 
 @pytest.mark.deep
-def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
+def test_run_restarts_if_cheap(clpipe, photos, tmp_path):
     """`cluster` does not restart."""
     result = clpipe("run", photos, "-k", 3, "--json", "-")
     assert json.loads(result.stdout)["cluster"]["n_init"] == 10
@@ -234,7 +234,7 @@ def parameters_of(path, name="kmeans"):
 
 
 @pytest.mark.deep
-def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
+def test_omitted_options_come_from_the_file(clpipe, tmp_path):
     """This includes options of the clustering: one that was made with other options is not silently replaced."""
     draw_photos(tmp_path / "p", 13)
     options = ["-k", 3, "--metric", "cosine", "--seed", 7, "--tol", "0.01", "--max-iter", 50]
@@ -325,7 +325,7 @@ def test_an_interruption_says_what_to_do(clpipe, tmp_path):
     assert result.returncode == 4 and error_lines(result)[-1].endswith("; run the same command again")
 
 
-def test_a_range_that_goes_down(clpipe, photos):
+def test_descending_range(clpipe, photos):
     result = clpipe("run", photos, "-k", "5:2")
     assert result.returncode == 2 and "A:B:STEP with A below B, not '5:2'" in result.stderr
 
@@ -353,7 +353,7 @@ def test_the_proposed_commands_work(clpipe, photos, features):
     assert clpipe(*next_command(added), "--name", "more").returncode == 0
 
 
-def test_clusters_in_a_file_of_their_own(clpipe, finished, tmp_path):
+def test_clusters_in_a_separate_file(clpipe, finished, tmp_path):
     """The new file starts without clusters, even if the input has some."""
     for k in (3, 2):
         result = clpipe("cluster", finished, "-k", k, "--feature", "rgb_8x8x8", "-o", f"{k}.h5")
@@ -366,7 +366,7 @@ def test_clusters_in_a_file_of_their_own(clpipe, finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_builds_kernels_blames_no_stage(clpipe, photos, tmp_path):
+def test_building_kernels_is_no_bottleneck(clpipe, photos, tmp_path):
     (tmp_path / "cold").mkdir()
     cold = {"POCL_CACHE_DIR": tmp_path / "cold", "CLPIPE_CACHE_DIR": tmp_path / "cold"}
     result = clpipe("ingest", photos, "-o", "out.h5", env=cold)
@@ -374,7 +374,7 @@ def test_a_run_that_builds_kernels_blames_no_stage(clpipe, photos, tmp_path):
     assert "no stage was busy" in result.stdout and "-bound" not in result.stdout
 
 
-def test_new_images_are_taken_in_and_clustered(clpipe, tmp_path):
+def test_new_images_are_added_and_clustered(clpipe, tmp_path):
     draw_photos(tmp_path / "photos")
     assert clpipe("run", "photos", "-k", 3).returncode == 0
     shutil.copy(tmp_path / "photos/blue/02.jpg", tmp_path / "photos/zz.jpg")
@@ -395,7 +395,7 @@ def test_the_first_feature_is_clustered(clpipe, photos, tmp_path):
     assert "by aa (hellinger)" in result.stdout
 
 
-def test_failures_are_told(clpipe, mixed, tmp_path):
+def test_failures_are_reported(clpipe, mixed, tmp_path):
     result = clpipe("run", mixed, "-k", 3, "-o", "my photos.h5")
     assert result.returncode == 1, result.stderr
     assert re.search(r"failed +4 +unknown-format 2, truncated 1|"
@@ -410,7 +410,7 @@ def test_quiet(clpipe, photos):
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_json_on_stdout_is_alone(clpipe, photos):
+def test_json_is_the_only_output(clpipe, photos):
     result = clpipe("ingest", photos, "-o", "x.h5", "--json=-")
     assert set(json.loads(result.stdout)) == INGEST_KEYS | {"wall"}
     assert "13 images" in result.stderr
@@ -526,7 +526,7 @@ def test_cluster_foreign_hdf5(clpipe, tmp_path, mixture, dtype):
         assert same_partition(file["clusters/kmeans/labels"][:], labels)
 
 
-def test_foreign_hdf5_that_is_no_matrix(clpipe, tmp_path):
+def test_foreign_hdf5_that_is_not_a_matrix(clpipe, tmp_path):
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["matrix"] = numpy.zeros((4, 3))
         file["cube"] = numpy.zeros((2, 2, 2))
@@ -616,7 +616,7 @@ def test_assign_a_directory_names_the_command(clpipe, tmp_path, photos):
     assert clpipe("assign", "c.h5", "F.h5").returncode == 0
 
 
-def test_a_feature_as_plain_numbers_is_told(clpipe, tmp_path, photos):
+def test_dataset_of_a_feature_gives_a_notice(clpipe, tmp_path, photos):
     assert clpipe("ingest", photos, "-o", "c.h5").returncode == 0
     result = clpipe("cluster", "c.h5:/features/rgb_8x8x8", "-k", 2, "-o", "r.h5")
     assert result.returncode == 0
@@ -734,7 +734,7 @@ def in_terminal(*args, columns, cwd, then=None, env=None):
 
 
 @pytest.mark.deep
-def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
+def test_compiling_kernels_is_shown(clpipe, photos, tmp_path):
     for cache, shown in [("1", True), (None, False)]:
         env = {"CLPIPE_NO_CACHE": cache} if cache else {}
         if not cache:  # fills the cache
@@ -843,7 +843,7 @@ def test_clustering_stops_at_any_time(program, tmp_path):
     assert set(os.listdir(tmp_path)) <= {"rows.npy", "x.h5.kmeans.checkpoint"}
 
 
-def test_interrupted_run_goes_on(program, many, tmp_path):
+def test_interrupted_run_continues(program, many, tmp_path):
     code, err = interrupt(many, tmp_path, signal.SIGINT)
     assert code == 4, err
     result = run_clpipe("ingest", many, "-o", "x.h5", "--json", "-", cwd=tmp_path)

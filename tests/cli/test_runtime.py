@@ -84,7 +84,7 @@ def test_tokens_crops_and_sizes(place):
                 assert numpy.allclose(row, unit(pool(tokens)), atol=2e-6), path
 
 
-def test_what_is_missing_is_asked_for_at_once(place):
+def test_missing_options_are_requested_together(place):
     onnx_graphs.write("a.onnx", side="s", tokens=True)
     refused = ingest("net:model=a.onnx")
     check_one_error(refused, 2, "does not say", "fit=squash or crop=C", "mean=R/G/B, std=R/G/B", "size=WIDTHxHEIGHT",
@@ -107,7 +107,7 @@ def test_refused(place, options, words):
     check_one_error(result, 2)
 
 
-def test_a_missing_or_wrong_library_says_how_to_get_it(place, monkeypatch):
+def test_missing_or_wrong_library(place, monkeypatch):
     onnx_graphs.write("a.onnx")
     how = f"net:model=a.onnx,{HOW}"
     monkeypatch.delenv("CLPIPE_ONNXRUNTIME")
@@ -152,7 +152,7 @@ const void *OrtGetApiBase(void)
      "Failed to load library /o/libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot open shared object file"),
     ("/src/call.cc:154 void CudaCall() CUDA failure 100: no CUDA-capable device is detected ; GPU=-1 ; file=/src/x.cc",
      "CUDA failure 100: no CUDA-capable device is detected"), ("anything else", "anything else")])
-def test_why_cuda_cannot_be_used_is_one_line(place, why, told):
+def test_cuda_errors_are_one_line(place, why, told):
     onnx_graphs.write("a.onnx")
     with open("stub.c", "w") as file:
         file.write(STUB)
@@ -191,7 +191,7 @@ def test_the_sandbox_of_the_model(place):
     assert process.returncode == 0 and "2" in seen[0] and seen[1] <= {"0", "1", "2", "3"}, seen  # 3: statm
 
 
-def test_one_answer_for_threads_shards_updates_and_isolation(place):
+def test_same_rows_for_threads_shards_updates_and_isolation(place):
     os.mkdir("models")
     onnx_graphs.write("models/small.onnx")
     spec = f"net:model=small,{HOW}"
@@ -298,7 +298,7 @@ def children(pid):
 
 
 @pytest.mark.deep
-def test_a_runtime_that_ends_is_one_line_and_the_rest_resumes(place):
+def test_a_killed_runtime_is_reported_and_can_be_resumed(place):
     onnx_graphs.write("a.onnx", side=256)
     for i in range(300):
         Image.new("RGB", (300, 300), (i % 256, i // 2, 7)).save(f"p/{i}.png")

@@ -65,7 +65,7 @@ def test_exchanged_names(place):
     equal_to_fresh("q")
 
 
-def test_stat_alone_writes_nothing(place):
+def test_stat_changes_alone_write_nothing(place):
     """If only inodes, links and permissions change, the bytes are read, but the result is not written."""
     ingest("q")
     before = stamp()
@@ -80,7 +80,7 @@ def test_stat_alone_writes_nothing(place):
     assert "compared    4 files of the same size and time read again: 0 changed" in result.stdout
 
 
-def test_what_is_written_anyway_has_them(place):
+def test_other_changes_store_new_inodes(place):
     """If the file is written for another reason, the new inodes are stored, and later runs do not compare again."""
     ingest("q")
     for name in "bd":
@@ -95,7 +95,7 @@ def test_what_is_written_anyway_has_them(place):
             assert (inode, ctime) == (state.st_ino, state.st_ctime_ns)
 
 
-def test_a_restored_file_of_other_bytes(place):
+def test_a_restored_file_with_other_bytes(place):
     """Includes a file that was damaged before: failures have no digest."""
     ingest("q")
     data = open("q/c.ppm", "rb").read()
@@ -110,7 +110,7 @@ def test_a_restored_file_of_other_bytes(place):
 
 
 @pytest.mark.deep
-def test_what_cannot_be_read_stays(place):
+def test_unreadable_files_are_kept(place):
     """Changing permissions changes the change time. If the file is unreadable, size and time decide, so that
     no image is lost."""
     ingest("q")
@@ -142,7 +142,7 @@ def test_all_bytes(place):
     assert ingest("q", "--checksum") == (5, 2, 3)
 
 
-def test_with_decoders_apart(place):
+def test_isolated_decoders(place):
     ingest("q")
     os.rename("q/a.ppm", "q/x")
     os.rename("q/b.ppm", "q/a.ppm")

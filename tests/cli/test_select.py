@@ -95,7 +95,7 @@ def clusters_of(folder):
 
 
 @pytest.mark.parametrize("count", [1, 13, 40, 1000])
-def test_balanced_as_numpy(folder, select, tmp_path, count):
+def test_balanced_equals_numpy(folder, select, tmp_path, count):
     labels, _, _ = clusters_of(folder)
     select(count, "--seed", 7)
     rows, attributes, reasons = stored(tmp_path)
@@ -108,19 +108,19 @@ def test_balanced_as_numpy(folder, select, tmp_path, count):
     assert all(share == size or share >= cap - 1 for share, size in zip(shares, sizes))
 
 
-def test_nearest_as_numpy(folder, select, tmp_path):
+def test_nearest_equals_numpy(folder, select, tmp_path):
     labels, distances, _ = clusters_of(folder)
     select(20, "--method", "nearest")
     assert stored(tmp_path)[0] == tree_order([labels], distances, 0)[:20]
 
 
-def test_random_as_numpy(folder, select, tmp_path):
+def test_random_equals_numpy(folder, select, tmp_path):
     keys = philox(2**40 + 5, ROW_STREAM, numpy.arange(len(clusters_of(folder)[0])))
     select(30, "--method", "random", "--seed", 2**40 + 5)
     assert stored(tmp_path)[0] == numpy.argsort(keys, kind="stable")[:30].tolist()
 
 
-def test_levels_as_numpy(folder, select, tmp_path):
+def test_levels_equal_numpy(folder, select, tmp_path):
     labels, _, _ = clusters_of(folder)
     parents = numpy.array([0, 0, 0, 1, 1, 2, 2], "i4")
     result = run_clpipe("cluster", "f.h5", "--feature", "rows", "-k", 3, "--name", "coarse", "--device", "cpu",
@@ -155,7 +155,7 @@ def test_list_and_dry_run(select, folder, tmp_path):
 
 @pytest.mark.parametrize("memory", ["1G", "1K"])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_diverse_as_brute_force(folder, select, tmp_path, metric, memory):
+def test_diverse_equals_brute_force(folder, select, tmp_path, metric, memory):
     _, _, values = clusters_of(folder)
     if metric == "cosine":
         values = values / numpy.sqrt((values.astype("f8") ** 2).sum(1, keepdims=True))
@@ -179,7 +179,7 @@ def test_diverse_as_brute_force(folder, select, tmp_path, metric, memory):
 
 @pytest.mark.parametrize("memory", ["1G", "4K"])
 @pytest.mark.parametrize("prefer", ["nearest", "best"])
-def test_semantic_as_numpy(folder, select, tmp_path, prefer, memory):
+def test_semantic_equals_numpy(folder, select, tmp_path, prefer, memory):
     labels, distances, values = clusters_of(folder)
     unit = (values / numpy.sqrt((values.astype("f8") ** 2).sum(1, keepdims=True))).astype("f4").astype("f8")
     with h5py.File(folder / "f.h5") as f:
@@ -206,7 +206,7 @@ def test_semantic_as_numpy(folder, select, tmp_path, prefer, memory):
     assert sorted(stored(tmp_path, "unlike")[0]) == sorted(kept)
 
 
-def test_what_clusters_hide_is_counted(folder, select, tmp_path):
+def test_similar_images_of_other_clusters_are_counted(folder, select, tmp_path):
     for words in (["similar", "f.h5", "--all", "--feature", "rows", "--metric", "cosine", "-n", 60],
                   ["cluster", "f.h5", "--feature", "rows", "-k", 20, "--name", "fine"]):
         result = run_clpipe(*words, "--device", "cpu", "-q", cwd=tmp_path)
@@ -230,7 +230,7 @@ def test_covering_radius_within_limits_of_clusters(folder, select, tmp_path, mor
     assert json.loads((tmp_path / "out.json").read_text())["radius"] == pytest.approx(squared.max() ** 0.5, rel=1e-9)
 
 
-def test_only_equal_ones_are_alike(folder, select, tmp_path):
+def test_threshold_of_one_drops_equal_rows(folder, select, tmp_path):
     labels, _, values = clusters_of(folder)
     rows = values / numpy.sqrt((values.astype("f8") ** 2).sum(1, keepdims=True))
     select("--semantic", 1, "--feature", "rows")
@@ -277,7 +277,7 @@ def test_stored_listed_exported_removed(folder, select, tmp_path):
         assert "selection" not in f.get("selections", {})
 
 
-def test_an_update_keeps_it(select, folder, tmp_path):
+def test_an_update_keeps_the_selection(select, folder, tmp_path):
     (tmp_path / "photos").mkdir()
     for path in (folder / "photos").rglob("*.*"):
         target = tmp_path / "photos" / path.relative_to(folder / "photos")
@@ -302,7 +302,7 @@ def test_an_update_keeps_it(select, folder, tmp_path):
     assert run_clpipe("verify", "f.h5", cwd=tmp_path).returncode == 0
 
 
-def test_what_cannot_be_chosen(select, folder, tmp_path):
+def test_impossible_selections(select, folder, tmp_path):
     assert "say how many images" in error_lines(select(code=2))[0]
     assert "'none'" in error_lines(select("none", code=2))[0]
     assert "--semantic must be a cosine from 0 to 1" in error_lines(select(3, "--semantic", 1.5, code=2))[0]

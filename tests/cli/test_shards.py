@@ -54,7 +54,7 @@ def test_shards_make_up_the_whole(clpipe, mixed, tmp_path):
         assert rows == images and failed == failures
 
 
-def test_a_shard_is_updated_and_stays_one(clpipe, photos, tmp_path):
+def test_an_updated_shard_remains_a_shard(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "t")
     assert clpipe("ingest", "t", "-o", "s.h5", "--shard", "1/2", "-q", *FEATURE).returncode == 0
     before, about = digest(tmp_path / "s.h5"), share(tmp_path / "s.h5")
@@ -76,7 +76,7 @@ def test_a_shard_is_updated_and_stays_one(clpipe, photos, tmp_path):
 
 
 @pytest.mark.deep
-def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
+def test_an_interrupted_shard_continues(clpipe, mixed, tmp_path):
     for extra in (["--strict"], []):
         first = clpipe("ingest", mixed, "-o", "s.h5", "--shard", "0/2", "-q", *FEATURE, *extra)
         if extra and logs_of(tmp_path / "s.h5.partial"):
@@ -100,7 +100,7 @@ def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
     ("mpi", {}, "no MPI launcher"),
     ("8/8", {}, "I is 0 to 7"), ("0/0", {}, "I/N"), ("0/65537", {}, "N from 1 to 65536"), ("-1/2", {}, "0 to 1"), ("3", {}, "I/N"),
     ("/", {}, "I/N"), ("1/2/3", {}, "I/N")])
-def test_where_the_number_comes_from(clpipe, photos, shard, env, said):
+def test_sources_of_the_shard_number(clpipe, photos, shard, env, said):
     result = clpipe("ingest", photos, "--dry-run", "--shard", shard, env={**NO_LAUNCHER, **env})
     if isinstance(said, str):
         check_one_error(result, 2, "--shard", said)
@@ -109,7 +109,7 @@ def test_where_the_number_comes_from(clpipe, photos, shard, env, said):
         assert f"{said[0]}/{said[1]}:" in result.stdout
 
 
-def test_a_single_shard_is_one(clpipe, photos):
+def test_a_single_shard(clpipe, photos):
     assert clpipe("ingest", photos, "-o", "s.h5", "--shard", "0/1", "-q", *FEATURE).returncode == 0
     assert "shard     0/1: files 0 to 13 of 13\n" in clpipe("info", "s.h5").stdout
     told = json.loads(clpipe("info", "s.h5", "--json", "-").stdout)["shard"]
@@ -159,7 +159,7 @@ def collection(tmp_path_factory, mixed):
 
 
 @pytest.mark.deep
-def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
+def test_a_list_equals_its_sources(clpipe, collection, tmp_path):
     sources = ["t", "all.tar", "all.tar.gz", "all.zip"]
     run = dict(cwd=collection)
     made = clpipe("list", *sources, "-o", tmp_path / "L", "--json", "-", **run)
@@ -188,7 +188,7 @@ def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
 
 
 @pytest.mark.deep
-def test_shards_of_a_list_leave_compressed_archives_whole(clpipe, collection, tmp_path):
+def test_shards_do_not_split_compressed_archives(clpipe, collection, tmp_path):
     assert clpipe("list", "all.tar", "all.tar.gz", "-o", tmp_path / "L", "-q",
                   cwd=collection).returncode == 0
     home = [set(), set()]
@@ -214,7 +214,7 @@ def test_a_list_made_by_find(clpipe, photos, tmp_path):
         sorted(str(p.relative_to(photos)) for p in photos.rglob("*.jpg"))
 
 
-def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
+def test_disk_space_of_a_share(clpipe, tmp_path):
     """A list of 40,000 missing files, of which a share may write at most a megabyte to disk."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
         b"f %d 1.5 pictures/%08d.jpg\0" % (1000 + i % 9, i) for i in range(40000)))
@@ -304,7 +304,7 @@ def test_a_path_that_is_listed_twice(clpipe, photos, tmp_path):
     assert (tmp_path / "twice").read_bytes() == (tmp_path / "once").read_bytes()
 
 
-def test_what_has_changed_since_the_list(clpipe, photos, tmp_path):
+def test_changes_since_the_list(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "t")
     shutil.make_archive(tmp_path / "a", "tar", photos)
     assert clpipe("list", "t", "a.tar", "-o", "L", "-q").returncode == 0
@@ -347,7 +347,7 @@ def test_damaged_lists(clpipe, tmp_path, content, said):
 
 @pytest.mark.variations
 @pytest.mark.parametrize("shard, name", [("0/1", "0"), ("9/10", "9"), ("9/11", "09"), ("10/11", "10"), ("7/101", "007")])
-def test_the_number_in_a_name_is_as_wide_as_the_last(clpipe, photos, tmp_path, shard, name):
+def test_shard_numbers_are_padded(clpipe, photos, tmp_path, shard, name):
     assert clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").returncode in (0, 3)
     made = [path.name for path in tmp_path.iterdir() if path.suffix == ".h5"]
     assert made in ([f"s-{name}.h5"], [])

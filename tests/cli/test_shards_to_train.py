@@ -129,7 +129,7 @@ def test_shares_at_the_same_time(folder, tmp_path):
         assert i % 2 == 0 or (out.stat().st_ino, out.stat().st_mode) == (there.st_ino, there.st_mode)
 
 
-def test_what_is_there_is_kept(folder, tmp_path):
+def test_existing_files_are_kept(folder, tmp_path):
     export(folder, "--to", tmp_path / "out", "--samples", 9)
     before = tree(tmp_path / "out")
     times = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.tar")}
@@ -147,7 +147,7 @@ def test_what_is_there_is_kept(folder, tmp_path):
     assert tree(tmp_path / "mine") == {"file": b"mine"}
 
 
-def test_files_that_are_gone_or_have_changed(folder, tmp_path):
+def test_missing_and_changed_files(folder, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
     subprocess.run(["cp", "-a", folder / "photos", folder / "f.h5", copy], check=True)
@@ -170,7 +170,7 @@ def test_files_that_are_gone_or_have_changed(folder, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["class", "quality", "time", "feature"])
-def test_archives_of_other_contents_are_not_kept(folder, tmp_path, what):
+def test_archives_of_other_data_are_refused(folder, tmp_path, what):
     copy = tmp_path / "copy"
     copy.mkdir()
     subprocess.run(["cp", "-a", folder / "photos", folder / "f.h5", copy], check=True)

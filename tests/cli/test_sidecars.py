@@ -78,7 +78,7 @@ def test_columns(clpipe, samples, tmp_path):
     assert columns(tmp_path / "n.h5")["cls"] == CLS
 
 
-def test_a_class_that_is_no_number_makes_all_texts(clpipe, samples, tmp_path):
+def test_a_textual_class_makes_all_classes_texts(clpipe, samples, tmp_path):
     assert clpipe("ingest", "t", "-o", "s.h5", "--sidecar", *FEATURE).returncode == 1
     assert columns(tmp_path / "s.h5")["cls"] == CLS
     (tmp_path / "t/b/1.cls").write_text("007")
@@ -107,7 +107,7 @@ def test_repair_keeps_columns(clpipe, samples, tmp_path):
     assert "nothing new" in clpipe("ingest", "t", "-o", "s.h5").stdout
 
 
-def test_an_update_takes_new_texts(clpipe, samples, tmp_path):
+def test_an_update_reads_new_texts(clpipe, samples, tmp_path):
     """Texts are compared even if no image has changed; the file is written only if a text has changed."""
     ingest = ["ingest", "t", "-o", "t.h5", "--sidecar", *FEATURE, "--allow-failures", "1"]
     assert clpipe(*ingest).returncode == 0

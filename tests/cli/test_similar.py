@@ -93,7 +93,7 @@ def test_fewer_than_asked_for(clpipe, file):
     check_table(table(result.stdout), ["row:0"], *nearest(points, points[:1], [0], 20), paths)
 
 
-def test_an_equal_picture_is_first_and_the_row_itself_never(clpipe, file):
+def test_equal_pictures_come_first_but_not_the_row_itself(clpipe, file):
     paths = read(file)[1]
     row, copy = paths.index("red/00.png"), paths.index("red/copy of 00.png")
     lines = table(clpipe("similar", file, f"row:{row}", "--feature", FEATURE, "-n", 12).stdout)
@@ -178,7 +178,7 @@ def test_pictures_that_cannot_be_described(clpipe, file, mixed, tmp_path):
 
 
 @pytest.mark.deep
-def test_each_of_several_pictures_has_its_answer(clpipe, file, mixed, tmp_path):
+def test_several_pictures(clpipe, file, mixed, tmp_path):
     """One file under several names, odd names, images of the file and others, and some failures."""
     values, paths = read(file)
     points = space(values, "hellinger")

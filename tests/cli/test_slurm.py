@@ -187,7 +187,7 @@ def tasks_of(directory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", STEPS)
-def test_srun_is_signalled(slurm, one, tmp_path, mpi):
+def test_srun_forwards_signals(slurm, one, tmp_path, mpi):
     """srun forwards SIGUSR1, as cluster.sbatch requires; killing a rank ends the others. The checkpoint is kept."""
     lacks = why_no_step(slurm, mpi)
     if lacks:
@@ -307,7 +307,7 @@ while :; do read -rt 0.1 <> <(:); done
 
 
 @pytest.mark.slow
-def test_a_cancelled_task_stays_away(slurm, slow_program, tmp_path):
+def test_a_cancelled_task_is_not_queued_again(slurm, slow_program, tmp_path):
     begun = tmp_path / "starts"
 
     def cancel(number):
@@ -322,7 +322,7 @@ def test_a_cancelled_task_stays_away(slurm, slow_program, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_task_that_finishes_nothing_ends(slurm, slow_program, tmp_path):
+def test_a_task_without_progress_is_not_queued_again(slurm, slow_program, tmp_path):
     run_job(slurm, "shard.sbatch", tmp_path, "--array=0", CLPIPE=str(slow_program), CLPIPE_SHARDS="1", CLPIPE_PRESET="none",
             ENDS_ITSELF="yes")
     log = (tmp_path / "shard-0.log").read_text()
@@ -330,7 +330,7 @@ def test_a_task_that_finishes_nothing_ends(slurm, slow_program, tmp_path):
     assert log.count("is queued again") == 2 and log.count("is not queued again: give it more time") == 1, log
 
 
-def test_shards_have_the_names_that_are_merged(program, photos, tmp_path):
+def test_merge_finds_all_shards(program, photos, tmp_path):
     """Also with more than ten shards."""
     args = [CLPIPE, "ingest", photos, "-o", "shard-{shard}.h5", "-q", *INGEST, "--shard"]
     for index in range(11):
@@ -344,7 +344,7 @@ def test_shards_have_the_names_that_are_merged(program, photos, tmp_path):
 
 
 @pytest.mark.deep
-def test_what_must_fail_is_not_submitted(slurm, photos, tmp_path):
+def test_invalid_jobs_are_not_submitted(slurm, photos, tmp_path):
     base = ["-o", tmp_path / "job", "-n", "2", "-c", "1", "-p", "none", photos]
     bad = tmp_path / "file"
     bad.write_text("")

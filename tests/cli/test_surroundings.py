@@ -208,7 +208,7 @@ def test_few_processes(fresh, tmp_path, place, most):  # noqa: F811
     assert again.returncode == 0, again.stderr
 
 
-def test_a_picture_is_not_blamed_for_descriptors(fresh):
+def test_too_few_descriptors_do_not_fail_a_picture(fresh):
     """28 descriptors for 16 threads: files wait for each other."""
     directory = fresh("few")
     for i in range(60):
@@ -221,7 +221,7 @@ def test_a_picture_is_not_blamed_for_descriptors(fresh):
     assert listed.stdout.count("\n") <= 1 and "unreadable" not in listed.stdout
 
 
-def test_no_time_is_left(fresh):
+def test_max_time_of_zero(fresh):
     directory = fresh("late")
     result = run_in(directory, [*COMMANDS["ingest"], "--max-time", "0"], {})
     assert result.returncode == 4 and "--max-time has passed" in result.stderr
@@ -341,7 +341,7 @@ def test_damaged_caches_and_every_command(fresh, place, name):  # noqa: F811
 
 @pytest.mark.deep
 @pytest.mark.parametrize("options", ["nr_inodes=3", "size=64k"])
-def test_a_home_that_is_full(fresh, tmp_path, options):
+def test_a_full_home(fresh, tmp_path, options):
     directory = fresh("full")
     home = tmp_path / "small"
     home.mkdir()
@@ -418,7 +418,7 @@ def test_a_planted_library_is_not_loaded(fresh, place, how):  # noqa: F811
 
 
 @pytest.mark.deep
-def test_root_takes_no_cache_of_a_user(fresh):
+def test_root_uses_no_cache_of_a_user(fresh):
     if os.geteuid() != 0:
         pytest.skip("only root can take what belongs to a user")
     directory = fresh("sudo")

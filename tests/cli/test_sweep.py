@@ -201,7 +201,7 @@ def test_same_bits(mixture, plain_bits, tmp_path, options):
     assert bits(tmp_path / "r.h5") == plain_bits
 
 
-def test_many_clusters_are_chosen_by_all_rows(mixture, tmp_path):
+def test_many_clusters_use_all_rows(mixture, tmp_path):
     """A sample is not meaningful if it has only a few rows of each cluster."""
     directory = mixture[0]
     report = cluster(directory / "rows.npy", "-k", "5:130:125", "--max-iter", 3, "-o", "r.h5",
@@ -325,7 +325,7 @@ def test_plot_as_svg(swept, tmp_path):
     check_one_error(run_clpipe(*common, "--plot", "none/k.svg", cwd=tmp_path), 3, "none")
 
 
-def test_info_tells(swept, tmp_path):
+def test_info(swept, tmp_path):
     result = run_clpipe("info", swept[0] / "swept.h5", cwd=tmp_path)
     assert "k from 2 to 8 was tried: the silhouette is highest" in result.stdout
     report = json.loads(run_clpipe("info", swept[0] / "swept.h5", "--json", "-").stdout)
@@ -335,7 +335,7 @@ def test_info_tells(swept, tmp_path):
 # --- the day of a user ----------------------------------------------------------------------------
 
 @pytest.mark.deep
-def test_found_again(photo_file, tmp_path):
+def test_repeated_sweep_is_up_to_date(photo_file, tmp_path):
     shutil.copy(photo_file, tmp_path / "p.h5")
     first = cluster("p.h5", "-k", "2:4", cwd=tmp_path)
     before = (tmp_path / "p.h5").read_bytes()
@@ -354,7 +354,7 @@ def test_found_again(photo_file, tmp_path):
 
 
 @pytest.mark.deep
-def test_an_update_keeps_it(photos, tmp_path):
+def test_an_update_keeps_the_sweep(photos, tmp_path):
     """An ingest that adds a feature copies the clusters."""
     assert run_clpipe("ingest", photos, "-o", "p.h5", cwd=tmp_path).returncode == 0
     cluster("p.h5", "-k", "2:4", cwd=tmp_path)
@@ -365,7 +365,7 @@ def test_an_update_keeps_it(photos, tmp_path):
     assert run_clpipe("verify", "p.h5", cwd=tmp_path).returncode == 0
 
 
-def test_one_folder_is_no_class(photos, tmp_path):
+def test_a_single_folder_is_not_a_class(photos, tmp_path):
     assert run_clpipe("ingest", photos / "red", "-o", "p.h5", cwd=tmp_path).returncode == 0
     report = cluster("p.h5", "-k", "2", cwd=tmp_path)
     assert "folders" not in report and "folders" not in stored(tmp_path / "p.h5")[1]
@@ -379,7 +379,7 @@ def test_sources_are_folders(photos, tmp_path):
     assert [report[key] for key in AGREEMENT] == pytest.approx([1, 1, 1], abs=1e-12)
 
 
-def test_run_takes_a_range(photos, tmp_path):
+def test_run_accepts_a_range(photos, tmp_path):
     result = run_clpipe("run", "--no-report", photos, "-k", "2:4", "--n-init", 1, "--feature", "rgb:bins=256",
                         "--json", "r.json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -173,7 +173,7 @@ def test_ways_of_decoding(tmp_path, pictures, program):
 
 
 @pytest.mark.deep
-def test_they_are_for_people(tmp_path, program):
+def test_feature_options_do_not_change_thumbnails(tmp_path, program):
     """Thumbnails are sRGB on grey and as large as possible, whatever options the features use; whether ingest
     or report makes them, with any way of decoding."""
     import test_icc
@@ -250,7 +250,7 @@ def in_sheets(report):
 
 
 @pytest.mark.deep
-def test_small_ones_have_their_colours(tmp_path, program):
+def test_small_thumbnails_keep_their_colours(tmp_path, program):
     """Thumbnails of a few pixels keep their colours, alone in their cells and next to large ones: stored,
     made for a report, or stored with subsampling by earlier versions."""
     colours = {"red": (220, 30, 30), "green": (20, 160, 40), "blue": (30, 40, 210), "yellow": (230, 220, 20)}
@@ -295,7 +295,7 @@ def test_small_ones_have_their_colours(tmp_path, program):
 
 
 @pytest.mark.deep
-def test_run_makes_them_and_ingest_on_request(tmp_path, pictures, program):
+def test_run_makes_thumbnails_and_ingest_on_request(tmp_path, pictures, program):
     plain, asked, run = tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "c.h5"
     assert run_clpipe("ingest", pictures, "-o", plain, "-q").returncode == 0
     assert run_clpipe("ingest", "--thumbnails", pictures, "-o", asked, "-q").returncode == 0

@@ -99,7 +99,7 @@ def check_identity(cached, result, identity):
      ["'replicated' is used instead of 'private'", "'local' is used instead of 'replicated'",
       "'global' is used instead of 'local'"]),
 ])
-def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, by):
+def test_failing_kernels_are_skipped(cached, photos, identity, miscount, by):
     result = ingest(cached, photos, miscount=miscount)
     check_identity(cached, result, identity)
     lines = notices(result)
@@ -114,7 +114,7 @@ def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, 
 
 
 @pytest.mark.slow
-def test_a_variant_that_was_asked_for_is_not_replaced(cached, photos):
+def test_a_requested_variant_is_not_replaced(cached, photos):
     for how, part in [("wrong", "gives wrong counts"), ("unbuilt", "does not build")]:
         result = ingest(cached, photos, "--histogram-variant", "local",
                         miscount=f"{how}:histogram_local")
@@ -139,7 +139,7 @@ def test_a_wrong_blur_is_not_used(cached, photos):
 
 
 @pytest.mark.deep
-def test_what_a_kernel_did_not_write_is_found(tmp_path, program):
+def test_missing_writes_are_detected(tmp_path, program):
     """Zeros are checked like other values, except for words that are zero in advance (codes, quality, words
     of descriptors)."""
     kernels = ["blur_slot", "scale_slot", "jpeg_pixels", "jpeg_entropy", "thumbnail_slot", "patch_slot", "sift_slot"]
@@ -181,7 +181,7 @@ def seal(lines, title="clpipe tuning 1"):
 
 
 @pytest.mark.slow
-def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
+def test_measurements_are_stored_and_used(tuned, photos, identity):
     (device,) = tuned.report
     tried = device["tried"]
     assert {trial["variant"] for trial in tried} >= {"private", "local", "replicated", "staged"}
@@ -236,7 +236,7 @@ def test_no_winner_changes_results(tuned, photos, identity, choice):
 
 
 @pytest.mark.slow
-def test_a_winner_that_counts_wrong_is_passed_over(tuned, photos, identity):
+def test_a_wrong_winner_is_skipped(tuned, photos, identity):
     entry(tuned).write_bytes(seal(["rgb packed 1024 1 193536 9000"]))
     result = ingest(tuned, photos, miscount="wrong:histogram_packed")
     check_identity(tuned, result, identity)
@@ -283,7 +283,7 @@ def test_a_damaged_cache_is_ignored(tuned, photos, identity, how):
 
 
 @pytest.mark.slow
-def test_tunes_at_the_same_time(tuned):
+def test_concurrent_tuning(tuned):
     """Each replaces the other's winners completely."""
     jobs = [subprocess.Popen([CLPIPE, "tune", *map(str, SMALL), "--feature", "gray:bins=64"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -298,7 +298,7 @@ def test_tunes_at_the_same_time(tuned):
 
 
 @pytest.mark.slow
-def test_variants_that_fail_are_not_taken(cached):
+def test_failing_variants_do_not_win(cached):
     result = cached("tune", *SMALL, "--feature", "gray:bins=64", "--json", "-",
                     miscount="wrong:histogram_private unbuilt:histogram_local")
     assert result.returncode == 1, result.stderr
@@ -328,7 +328,7 @@ def test_interrupted(cached):
     assert err.splitlines()[-1] == "clpipe: interrupted; run the same command again"
 
 
-def test_nowhere_to_keep_it(cached, tmp_path):
+def test_no_cache_directory(cached, tmp_path):
     check_one_error_beside_the_head(cached("tune", *SMALL, env={"CLPIPE_NO_CACHE": "1"}),
                                     "CLPIPE_NO_CACHE")
     (tmp_path / "file").write_text("")

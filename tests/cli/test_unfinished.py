@@ -23,7 +23,7 @@ def stopped(clpipe, photos, tmp_path):
     return tmp_path / "f x.h5.partial"
 
 
-def test_before_the_file_is_there(clpipe, stopped, tmp_path):
+def test_before_the_file_exists(clpipe, stopped, tmp_path):
     result = clpipe("info", "f x.h5")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
@@ -54,7 +54,7 @@ def test_the_command_resumes(clpipe, stopped, tmp_path, program):
     assert json.loads(clpipe("info", "f x.h5", "--json", "-").stdout)["unfinished"] is None
 
 
-def test_of_a_file_that_is_updated(clpipe, photos, tmp_path):
+def test_unfinished_update(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "photos")
     assert clpipe(*INGEST).returncode == 0
     shutil.copytree(photos / "red", tmp_path / "photos" / "more")
@@ -81,7 +81,7 @@ def test_process_at_work(clpipe, stopped):
         assert "resume" in text
 
 
-def test_looking_changes_nothing(clpipe, stopped):
+def test_info_changes_nothing(clpipe, stopped):
     def state():
         return {name: (stopped / name).read_bytes() for name in os.listdir(stopped)}
     before = state()

@@ -64,7 +64,7 @@ def test_add(mixed, tmp_path):
 
 
 @pytest.mark.deep
-def test_add_gives_what_both_at_once_give(mixed, tmp_path):
+def test_adding_equals_ingesting_both(mixed, tmp_path):
     x, both = tmp_path / "x.h5", tmp_path / "both.h5"
     ingest(mixed, both, "--feature", FIRST, "--feature", SECOND, code=1)
     ingest(mixed, x, "--feature", FIRST, code=1)
@@ -76,7 +76,7 @@ def test_add_gives_what_both_at_once_give(mixed, tmp_path):
 
 
 @pytest.mark.deep
-def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
+def test_add_to_changed_sources(mixed, tmp_path, monkeypatch):
     """New images and a new feature at once: clusters are continued and a message says so."""
     shutil.copytree(mixed, tmp_path / "photos")
     os.unlink(tmp_path / "photos" / "red" / "03.jpg")
@@ -96,7 +96,7 @@ def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
     (["--feature", "rgb_8x8x8=gray", "--add"], 2, ["rgb_8x8x8"]),
     (["--feature", SECOND, "--add", "--fresh"], 2, ["--add", "--fresh"]),
 ])
-def test_add_that_cannot_be(mixed, tmp_path, options, code, parts):
+def test_invalid_additions(mixed, tmp_path, options, code, parts):
     ingest(mixed, tmp_path / "x.h5", "--feature", FIRST, code=1)
     before = (tmp_path / "x.h5").read_bytes()
     check_one_error(run_clpipe("ingest", mixed, "-o", tmp_path / "x.h5", *options), code, *parts)
@@ -215,7 +215,7 @@ def test_second_writer_by_another_name(mixed, tmp_path):
 
 
 @pytest.mark.deep
-def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
+def test_cluster_refuses_a_file_being_updated(writing, tmp_path, monkeypatch):
     """Clusters cannot be added to a file that is being updated, because they or the images would be lost."""
     writing.send_signal(signal.SIGCONT)
     writing.terminate()

@@ -109,7 +109,7 @@ def check_continued(before, after, earlier, points, attributes):
 @pytest.mark.deep
 @pytest.mark.parametrize("metric", ["hellinger", "euclidean", "cosine"])
 @pytest.mark.parametrize("k", [1, 3, 9])
-def test_clusters_go_on(place, metric, k):
+def test_clusters_are_continued(place, metric, k):
     made()
     cluster("x.h5", "-k", k, "--metric", metric, cwd=place)
     before, old = stored("x.h5")
@@ -135,7 +135,7 @@ def test_clusters_go_on(place, metric, k):
         assert numpy.array_equal(assigned[name], after[name]), name
 
 
-def test_rows_come_go_and_change(place):
+def test_added_removed_and_changed_rows(place):
     """One picture each: removed, added, with other bytes, and only touched."""
     made()
     cluster("x.h5", "-k", 3, cwd=place)
@@ -214,7 +214,7 @@ def test_weighted(place):
     verify()
 
 
-def test_an_added_feature_keeps_clusters_as_they_are(place):
+def test_adding_a_feature_does_not_change_clusters(place):
     made()
     cluster("x.h5", "-k", 3, cwd=place)
     before, old = stored("x.h5")
@@ -331,7 +331,7 @@ MOVED = "data of other programs in x.h5 is kept unchanged (4 objects, 2 attribut
     (["similar", "x.h5", "--all", "-n", "2"], False),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 @pytest.mark.deep
-def test_what_others_stored_stays(place, command, moved):
+def test_foreign_data_is_kept(place, command, moved):
     made()
     n = add_foreign()
     numpy.save("e.npy", numpy.ones((n, 3), dtype="f4"))
@@ -342,7 +342,7 @@ def test_what_others_stored_stays(place, command, moved):
 
 
 @pytest.mark.deep
-def test_attributes_that_others_added_stay(place):
+def test_foreign_attributes_are_kept(place):
     """Also for data that is moved with the rows: all attributes are kept and none is reported as lost."""
     made()
     numpy.save("e.npy", numpy.random.default_rng(3).random((13, 5), dtype="f4"))
@@ -364,7 +364,7 @@ def test_attributes_that_others_added_stay(place):
 
 
 @pytest.mark.deep
-def test_what_others_stored_stays_when_begun_anew(place):
+def test_foreign_data_is_kept_by_fresh(place):
     made()
     n = add_foreign()
     cluster("x.h5", "-k", 2, "--feature", RGB, cwd=place)
@@ -384,7 +384,7 @@ def test_what_others_stored_stays_when_begun_anew(place):
 
 
 @pytest.mark.deep
-def test_row_maps_stay(place):
+def test_row_maps_are_kept(place):
     """Each run has its own map, which refers to the rows of the previous run."""
     made()
     with h5py.File("x.h5") as file:
@@ -406,7 +406,7 @@ def test_row_maps_stay(place):
     verify()
 
 
-def test_repair_keeps_them(place):
+def test_repair_keeps_row_data(place):
     """After damage elsewhere, data of the remaining rows is kept."""
     made()
     rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")

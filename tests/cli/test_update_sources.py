@@ -76,7 +76,7 @@ def test_one_place(place, again):
     ("p1/", "p1"), ("./p1", "p1"), (".//p1//", "p1"), ("./.", "."), ("{}//p1/", "{}/p1"),
     ("p1/red/../red", "p1/red/../red"), ("p1/red/00.png", "p1/red/00.png"), ("./@odd", "./@odd"),
     ("@./list", "@list"), ("@.//list", "@list")])
-def test_what_is_stored(place, given, stored):
+def test_stored_sources(place, given, stored):
     draw_photos(place / "@odd", 2)
     (place / "list").write_text("p1/red/00.png\n")
     ingest(given.format(place), "-o", "x.h5")
@@ -115,7 +115,7 @@ def test_from_another_directory(place, monkeypatch):
 
 
 @pytest.mark.deep
-def test_what_has_moved(place, monkeypatch):
+def test_moved_sources(place, monkeypatch):
     """The images of a moved source and results made from them are kept; identity and places are those of a
     new file."""
     ingest("p1", "p2", "-o", "x.h5")
@@ -194,7 +194,7 @@ def test_lists_from_another_directory(place, monkeypatch):
     assert report["images_unchanged"] == 1 and len(rows("../x.h5")) == 2
 
 
-def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
+def test_resuming_uses_no_other_source_of_that_name(place, monkeypatch):
     """Nor does it use rows of its log for files of another directory."""
     (place / "p2/red/zz.png").write_bytes(b"\x89PNG\r\n")
     result = run_clpipe("ingest", "p2", "-o", "x.h5", "--strict", "--threads", "1")
@@ -210,7 +210,7 @@ def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
 
 
 @pytest.mark.deep
-def test_merged_files_of_one_name(place, monkeypatch):
+def test_merging_sources_of_one_name(place, monkeypatch):
     """Files made from sources with the same name in two places can be merged, but not two of the same place."""
     for name, source in ("a", "p1"), ("b", "p2"):
         shutil.copytree(place / source, place / name / "photos")
@@ -299,7 +299,7 @@ def test_run_in_one_directory(place):
 
 
 @pytest.mark.deep
-def test_an_unnamed_source_is_not_looked_at(place):
+def test_unnamed_sources_are_not_read(place):
     ingest("p1", "p2", "-o", "x.h5")
     shutil.rmtree("p1")
     (place / "p2" / "red" / "new.png").write_bytes((place / "p3" / "red" / "00.png").read_bytes())
@@ -314,7 +314,7 @@ def test_an_unnamed_source_is_not_looked_at(place):
 
 
 @pytest.mark.deep
-def test_failures_of_an_unnamed_source_stay(place):
+def test_failures_of_unnamed_sources_are_kept(place):
     (place / "p1" / "bad.jpg").write_bytes(b"no picture")
     (place / "p1" / "gone.jpg").symlink_to("nowhere.jpg")
     ingest("p1", "-o", "x.h5", code=1)
@@ -354,7 +354,7 @@ def test_drop_and_add(place):
     (["--drop-source", "p1", "--drop-source", "p2"], ["no source would be left"]),
     (["--drop-source", "p1", "--fresh"], ["no source p1 to drop"]),
     ([], ["SOURCE is missing"])])
-def test_drop_that_cannot_be(place, args, parts):
+def test_invalid_drops(place, args, parts):
     ingest("p1", "p2", "-o", "x.h5")
     before = stamp()
     check_one_error(run_clpipe("ingest", "-o", "x.h5", *args), 2, *parts)
@@ -371,7 +371,7 @@ def test_dropping_leaves_no_image(place):
 
 
 @pytest.mark.deep
-def test_twice_nested_and_overlapping(place):
+def test_repeated_nested_and_overlapping_sources(place):
     """A source given twice counts once; directories inside a source, and lists of its files, are separate sources."""
     _, said = ingest("p1", "./p1", "p1/", "-o", "x.h5")
     assert sources() == ["p1"] and "counts once" in said
@@ -418,7 +418,7 @@ def test_options_come_from_the_file(place, options):
     (["--feature", f"rgb_8x8x8={GRAY}"], ["the feature rgb_8x8x8 of x.h5 is rgb:bins=8x8x8"]),
     (["--feature", f"{RGB},normalize=l1"], ["normalize=none", "normalize=l1"]),
 ])
-def test_what_differs_is_refused(place, options, parts):
+def test_differing_options_are_refused(place, options, parts):
     """One line shows the difference; nothing is changed."""
     ingest("p1", "-o", "x.h5", *MADE)
     before = stamp()
@@ -429,7 +429,7 @@ def test_what_differs_is_refused(place, options, parts):
 
 
 @pytest.mark.deep
-def test_the_line_about_a_feature_is_the_command(place):
+def test_message_proposes_a_command(place):
     """If the file lacks a feature, the line ends with a command that adds it."""
     ingest("p1", "p2", "-o", "x.h5", "--feature", RGB)
     result = run_clpipe("ingest", "p2", "-o", "x.h5", "--feature", GRAY, "--feature", RGB)
@@ -459,7 +459,7 @@ def test_add_needs_all_sources(place, spoil, parts):
 
 
 @pytest.mark.deep
-def test_what_is_for_all_images_reads_all_sources(place):
+def test_data_of_all_images_reads_all_sources(place):
     """Codes and thumbnails are made for all images, even if only one source is named."""
     ingest("p1", "p2", "-o", "x.h5")
     with h5py.File("x.h5", "a") as file:
@@ -492,7 +492,7 @@ def test_limits_may_be_raised(place):
 
 
 @pytest.mark.deep
-def test_what_selects_files_may_change(place):
+def test_file_selection_may_change(place):
     """The new selection applies from then on to the named sources."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
     assert all(name.endswith(".png") for _, name in rows())
@@ -541,7 +541,7 @@ def grow(directory, count):
 
 
 @pytest.mark.deep
-def test_killed_updates_go_on(place):
+def test_killed_updates_continue(place):
     """The run is killed repeatedly while it adds a source, spelled differently each time."""
     grow(place / "p2", 2000)
     ingest("p1", "-o", "x.h5")
@@ -556,7 +556,7 @@ def test_killed_updates_go_on(place):
 
 
 @pytest.mark.deep
-def test_a_first_run_goes_on_however_it_is_spelled(place):
+def test_first_run_continues_with_other_spelling(place):
     grow(place / "p2", 2000)
     killed = interrupt("ingest", "p2/", "-o", "x.h5", "--feature", GRAY, "--alpha", "drop",
                        "--feature", RGB)
@@ -628,7 +628,7 @@ def refused(*args, command="ingest"):
 
 
 @pytest.mark.deep
-def test_few_may_go(large):
+def test_few_images_may_be_removed(large):
     """They are reported with the reasons."""
     for i in range(7):
         (large / "q" / "a" / f"{i:02}.png").unlink()
@@ -644,7 +644,7 @@ def test_few_may_go(large):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
-def test_too_many_may_not_go(large, command):
+def test_too_many_removals_are_refused(large, command):
     """21 of 100 images: missing, no longer included, or no longer images."""
     more = ["--no-report"] if command == "run" else []
     assert refused("q", "-o", "x.h5", "--exclude", "a/[01]*", "--exclude", "a/20.png",
@@ -660,7 +660,7 @@ def test_too_many_may_not_go(large, command):
 
 
 @pytest.mark.deep
-def test_all_of_a_directory_or_source_may_not_go(large):
+def test_removing_a_whole_directory_or_source_is_refused(large):
     """Even if there are only three images, or the source is empty; dropping a source is allowed."""
     draw_photos(large / "r", 3)
     ingest("r", "-o", "x.h5")

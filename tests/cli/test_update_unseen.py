@@ -102,7 +102,7 @@ def test_directory_without_permission(place, mode):
 
 @pytest.mark.deep
 @pytest.mark.skipif(not FAULTS.exists(), reason="faults.so is not built in this variant")
-def test_disk_gives_errors(place):
+def test_disk_errors(place):
     """Any directory that cannot be read to its end, including the sources themselves."""
     before, stayed, failed = (digest("out/x.h5"), values()), 0, set()
     shutil.copy("out/x.h5", "old.h5")

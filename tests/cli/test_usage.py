@@ -83,7 +83,7 @@ def test_help_for_no_command(clpipe):
     check_one_error(clpipe("ingets", "-h"), 2, "did you mean ingest?")
 
 
-def test_devices_are_chosen_in_any_case(clpipe):
+def test_device_names_ignore_case(clpipe):
     chosen = [clpipe("devices", "--device", word).stdout for word in ("cpu", "CPU", "Cpu")]
     assert chosen[0] == chosen[1] == chosen[2]
     check_one_error(clpipe("ndrange", "--device", "abacus"), 3, "no usable OpenCL device matches",
@@ -132,7 +132,7 @@ def test_help_after_the_end_of_options_is_an_operand(clpipe):
     check_one_error(clpipe("info", "--", "--help"), 2, "--help")
 
 
-def test_defaults_of_the_contract(clpipe):
+def test_documented_defaults(clpipe):
     options = options_in_help(clpipe("run", "--help").stdout)
     defaults = {name: match[1] for name, text in options.items()
                 if (match := re.search(r"\[default: (.*)\]$", text))}
@@ -149,7 +149,7 @@ def test_defaults_of_the_contract(clpipe):
     assert defaults["k"].startswith("10")
 
 
-def test_help_where_nobody_reads(clpipe):
+def test_help_with_a_closed_pipe(clpipe):
     read, write = os.pipe()
     os.close(read)
     result = clpipe("--help", capture_output=False, stdout=write, stderr=subprocess.PIPE)
@@ -280,7 +280,7 @@ def test_misuse(clpipe, arguments, parts):
     (["ingest", ".", "-o", "x.h5", "--feature", "rgb", "--feature", "rgb"], ["rgb_256"]),
     (["cluster", "no-such-file.npy", "-k", "3"], ["no-such-file.npy"]),
 ])
-def test_what_is_named_makes_no_sense(clpipe, tmp_path, arguments, parts):
+def test_invalid_operands(clpipe, tmp_path, arguments, parts):
     check_one_error(clpipe(*arguments), 2, *parts)
     assert list(tmp_path.iterdir()) == []
 
@@ -290,7 +290,7 @@ def test_what_is_named_makes_no_sense(clpipe, tmp_path, arguments, parts):
     ["info"], ["info", "--digest"], ["verify"], ["export", "--what", "images"], ["repair"],
     ["repair", "--dry-run"], ["cluster", "-k", "2"], ["assign", "there.h5"], ["run"],
     ["ingest", "-o", "x.h5"]])
-def test_a_file_that_is_not_there(clpipe, photos, tmp_path, command):
+def test_missing_file(clpipe, photos, tmp_path, command):
     assert clpipe("run", photos, "-k", 2, "-o", "there.h5", "-q", "--no-report").returncode == 0
     for name in ["missing.h5"] + ["there.h5/below"] * (command[0] != "repair"):
         check_one_error(clpipe(*command, name), 2, "there is no file", name)
@@ -355,7 +355,7 @@ def test_control_characters_do_not_reach_the_terminal(clpipe):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_hidden_characters_of_names(clpipe, photos, tmp_path):
+def test_invisible_characters_in_names(clpipe, photos, tmp_path):
     """Characters that reverse or hide text, so that a name looks like another one, are shown escaped; but not
     in tables and JSON."""
     hidden = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) in ("Cc", "Cf", "Zl", "Zp")]
@@ -409,7 +409,7 @@ def test_ways_to_write_an_option(clpipe, photos, tmp_path):
 
 # --- the same options everywhere ----------------------------------------------------------------
 
-def test_every_command_takes_the_general_options(clpipe):
+def test_every_command_accepts_the_general_options(clpipe):
     for command in COMMANDS:
         result = clpipe(command, *OPERANDS[command], "--memory", "64M", "--threads", "1",
                         "--device-memory=1G", "-q", "-v", "--progress=never", "--zzz")

@@ -56,7 +56,7 @@ def put(directory, content, *names):
         path.write_bytes(content)
 
 
-def test_order_is_that_of_bytes(ingest, tmp_path, picture):
+def test_paths_are_in_byte_order(ingest, tmp_path, picture):
     names = ["a/z.jpg", "a.jpg", "a-b.jpg", "a0.jpg", "B.jpg", "\u00e4.jpg", "a/b/c.jpg", " .jpg",
              "new\nline.jpg", "a/b0.jpg", "n" * 251 + ".jpg"]
     put(tmp_path / "photos", picture, *names, ".dot.jpg", ".hidden/x.jpg")
@@ -67,7 +67,7 @@ def test_order_is_that_of_bytes(ingest, tmp_path, picture):
     assert images == sorted(names + [".dot.jpg", ".hidden/x.jpg"], key=os.fsencode)
 
 
-def test_bytes_that_are_no_text(ingest, tmp_path, picture):
+def test_names_that_are_not_utf8(ingest, tmp_path, picture):
     directory = os.fsencode(tmp_path) + b"/photos"
     os.mkdir(directory)
     for name in (b"caf\xe9.jpg", b"cafe.jpg", b"\xff\xfe.jpg"):
@@ -133,7 +133,7 @@ def test_limit(ingest, tmp_path, picture):
 
 
 @pytest.mark.deep
-def test_links_and_what_is_no_file(ingest, tmp_path, picture):
+def test_links_and_special_files(ingest, tmp_path, picture):
     photos = tmp_path / "photos"
     put(photos, picture, "a.jpg", "d/b.jpg")
     (photos / "dangling.jpg").symlink_to("nowhere")
@@ -155,7 +155,7 @@ def test_links_and_what_is_no_file(ingest, tmp_path, picture):
     assert ingest("link")[0] == ["b.jpg"]
 
 
-def test_passed_links_are_told(clpipe, tmp_path, picture):
+def test_skipped_links_are_reported(clpipe, tmp_path, picture):
     put(tmp_path / "photos", picture, "a.jpg", "d/b.jpg")
     (tmp_path / "photos" / "link").symlink_to("d")
     result = clpipe("ingest", "photos", "--dry-run")
@@ -163,7 +163,7 @@ def test_passed_links_are_told(clpipe, tmp_path, picture):
     assert any("--follow-symlinks" in line for line in error_lines(result))
 
 
-def test_deeper_than_a_path(ingest, tmp_path, picture):
+def test_paths_beyond_path_max(ingest, tmp_path, picture):
     name = "d" * 200
     (tmp_path / "photos").mkdir()
     at = os.open(tmp_path / "photos", os.O_RDONLY)
@@ -245,7 +245,7 @@ def test_dry_run_walks(clpipe, tmp_path, picture):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
 
 
-def test_times_that_no_number_of_nanoseconds_tells(clpipe, ingest, tmp_path, picture):
+def test_times_out_of_range(clpipe, ingest, tmp_path, picture):
     """File systems store times before 1677 and after 2262: lists contain them and can be read."""
     put(tmp_path / "p", picture, "a.jpg", "b.jpg", "c.jpg")
     for name, when in (("a.jpg", 10413792000), ("b.jpg", 9000000001), ("c.jpg", -2000000000)):
@@ -321,7 +321,7 @@ def test_stat_columns_and_places(clpipe, tmp_path, picture):
 
 
 @pytest.mark.deep
-def test_own_output_is_no_input(clpipe, tmp_path, picture):
+def test_own_output_is_skipped(clpipe, tmp_path, picture):
     """Reports, trees and leftovers of unfinished runs are skipped, with their marker files or copied without them."""
     source = tmp_path / "p"
     draw_photos(source, 6)

@@ -36,7 +36,7 @@ def lloyd(rows, weights, initial, iterations):
 
 
 @pytest.mark.parametrize("iterations", [1, 4, 200])
-def test_as_scikit_learn(data, tmp_path, iterations):
+def test_equals_scikit_learn(data, tmp_path, iterations):
     rows, weights, first = (numpy.load(data / f"{name}.npy")
                             for name in ("rows", "weights", "first"))
     report = cluster(data / "rows.npy", "-k", "8", "--init", data / "first.npy", "--weights",
@@ -95,7 +95,7 @@ def test_the_same_bits(data, tmp_path, more):
 @pytest.mark.variations
 @pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
                          [["--mini-batch", "500", "--max-iter", "20"]])
-def test_equal_weights_are_none(data, tmp_path, more):
+def test_equal_weights_equal_none(data, tmp_path, more):
     numpy.save(tmp_path / "w.npy", numpy.full(3000, 0.3))
     command = [data / "rows.npy", "-k", "6", *more, "--seed", "3"]
     cluster(*command, "-o", "none.h5", cwd=tmp_path)
@@ -108,7 +108,7 @@ def test_equal_weights_are_none(data, tmp_path, more):
     assert equal == pytest.approx(none * factor, rel=1e-12)
 
 
-def test_proportions_matter_alone(data, tmp_path):
+def test_only_proportions_matter(data, tmp_path):
     numpy.save(tmp_path / "w.npy", numpy.load(data / "weights.npy") * numpy.float32(0.125))
     for name, weights in (("a.h5", data / "weights.npy"), ("b.h5", "w.npy")):
         cluster(data / "rows.npy", "-k", "9", "--weights", weights, "-o", name, cwd=tmp_path)
@@ -218,7 +218,7 @@ def test_misused(data, tmp_path):
 
 # --- in the file ----------------------------------------------------------------------------------
 
-def test_verify_knows_them(data, tmp_path):
+def test_verify_checks_weights(data, tmp_path):
     """A changed weight and an invalid weight."""
     cluster(data / "rows.npy", "-k", "5", "--weights", data / "weights.npy", "-o", "r.h5",
             cwd=tmp_path)
@@ -247,7 +247,7 @@ def test_verify_knows_them(data, tmp_path):
 
 
 @pytest.mark.deep
-def test_they_stay_and_go_with_the_clusters(photos, tmp_path):
+def test_weights_stay_with_their_clusters(photos, tmp_path):
     assert run_clpipe("ingest", photos, "-o", "p.h5", cwd=tmp_path).returncode == 0
     weights = numpy.arange(1, 14, dtype="f4") / 4
     numpy.save(tmp_path / "w.npy", weights)

@@ -57,7 +57,7 @@ def stored(name):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("options", ["", ",normalize=none", ",store=uint8"])
-def test_the_layer_is_that_of_the_model(place, options):
+def test_the_layer_equals_the_model(place, options):
     assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", f"net:model=small{options}").returncode == 0
     layer, _ = stored("x.h5")
     weights, scale = place["class_weights"], place["class_scale"]
@@ -74,7 +74,7 @@ def test_the_layer_is_that_of_the_model(place, options):
 
 
 @pytest.mark.deep
-def test_the_layer_goes_along(place):
+def test_the_layer_is_carried_over(place):
     feature = ["--feature", "net:model=small"]
     assert run_clpipe("ingest", "a", "b", "-o", "x.h5", *feature).returncode == 0
     assert run_clpipe("ingest", "a", "-o", "a.h5", *feature).returncode == 0
@@ -98,7 +98,7 @@ def test_the_layer_goes_along(place):
 
 
 @pytest.mark.deep
-def test_damage_is_told(place):
+def test_damage_is_reported(place):
     assert run_clpipe("run", "a", "b", "-o", "x.h5", "--feature", "net:model=small", "-k", 2, "--no-report",
                       "-q").returncode == 0
     for number, (name, wrong) in enumerate((

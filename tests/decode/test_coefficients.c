@@ -251,7 +251,7 @@ static void the_library_agrees(void **state)
     need_agreement();
 }
 
-static void pixels_are_those_of_rows(void **state)
+static void pixels_equal_those_of_rows(void **state)
 {
     (void)state;
     need_agreement();
@@ -290,7 +290,7 @@ static void pixels_are_those_of_rows(void **state)
 
 /* Files that the plain C decoder cannot decode, or where a stream saves nothing, are not offered as
  * streams. */
-static void others_are_not_offered(void **state)
+static void other_files_are_not_offered(void **state)
 {
     (void)state;
     static const struct made others[] = {{40, 30, JCS_RGB, JCS_YCbCr, 2, 2, PROGRESSIVE},
@@ -323,7 +323,7 @@ static void others_are_not_offered(void **state)
 }
 
 /* Truncates each file at every byte, and damages one byte at a time. */
-static void failures_are_those_of_rows(void **state)
+static void failures_equal_those_of_rows(void **state)
 {
     (void)state;
     need_agreement();
@@ -357,7 +357,7 @@ static void failures_are_those_of_rows(void **state)
 }
 
 /* Both decoders ignore garbage after the last row. */
-static void nothing_behind_the_last_row_counts(void **state)
+static void data_after_the_last_row_is_ignored(void **state)
 {
     (void)state;
     need_agreement();
@@ -398,9 +398,9 @@ static int close_streams(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_library_agrees),
-    cmocka_unit_test(pixels_are_those_of_rows),
-    cmocka_unit_test(others_are_not_offered),
-    cmocka_unit_test(failures_are_those_of_rows),
-    cmocka_unit_test(nothing_behind_the_last_row_counts),
+    cmocka_unit_test(pixels_equal_those_of_rows),
+    cmocka_unit_test(other_files_are_not_offered),
+    cmocka_unit_test(failures_equal_those_of_rows),
+    cmocka_unit_test(data_after_the_last_row_is_ignored),
 };
 TEST_GROUP(coefficients, open_streams, close_streams)

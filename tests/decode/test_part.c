@@ -37,7 +37,7 @@ static void check_strips(uint32_t width, uint32_t height, uint32_t rows, uint32_
 
 /* Parts that overlap by 3 own each pixel once, for borders from 0 to 3. Pictures with fewer pixels
  * than the border have no interior. */
-static void test_every_pixel_is_one_parts_own(void **state)
+static void test_each_pixel_has_one_owner(void **state)
 {
     (void)state;
     for (uint32_t width = 1; width <= SIDE; width++)
@@ -125,6 +125,6 @@ static void test_shapes(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_shapes),
     cmocka_unit_test(test_scaled_by_rows),
-    cmocka_unit_test(test_every_pixel_is_one_parts_own),
+    cmocka_unit_test(test_each_pixel_has_one_owner),
 };
 TEST_GROUP(part, NULL, NULL)

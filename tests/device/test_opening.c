@@ -139,7 +139,7 @@ static void end(struct run *run)
     ocl_devices_close(&run->devices);
 }
 
-static void the_first_one_works_meanwhile(void **state)
+static void the_first_device_works_meanwhile(void **state)
 {
     (void)state;
     struct run run;
@@ -154,7 +154,7 @@ static void the_first_one_works_meanwhile(void **state)
     assert_int_equal(gate.failures, 0);
 }
 
-static void one_that_cannot_be_opened_is_left_out(void **state)
+static void a_device_that_fails_to_open_is_left_out(void **state)
 {
     (void)state;
     struct run run;
@@ -172,7 +172,7 @@ static void one_that_cannot_be_opened_is_left_out(void **state)
 
 /* All parts are delivered before the second device is open. Closing waits for it, whether opening
  * it succeeds or not. */
-static void the_end_comes_before(void **state)
+static void the_run_ends_before_the_second_is_open(void **state)
 {
     (void)state;
     for (unsigned fails = 0; fails < 2; fails++) {
@@ -188,8 +188,8 @@ static void the_end_comes_before(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_one_works_meanwhile),
-    cmocka_unit_test(one_that_cannot_be_opened_is_left_out),
-    cmocka_unit_test(the_end_comes_before),
+    cmocka_unit_test(the_first_device_works_meanwhile),
+    cmocka_unit_test(a_device_that_fails_to_open_is_left_out),
+    cmocka_unit_test(the_run_ends_before_the_second_is_open),
 };
 TEST_GROUP_WITHIN(60, opening, NULL, NULL)

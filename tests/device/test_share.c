@@ -35,7 +35,7 @@ static int choose(uint64_t *cut, const struct two *two, uint64_t bytes)
     return ring ? (int)(ring - two->ring) : -1;
 }
 
-static void who_is_done_first(void **state)
+static void the_earliest_to_finish_is_chosen(void **state)
 {
     (void)state;
     struct two two;
@@ -51,7 +51,7 @@ static void who_is_done_first(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
 }
 
-static void no_ring_has_more_than_it_counts_soon(void **state)
+static void pending_work_is_limited(void **state)
 {
     (void)state;
     struct two two;
@@ -67,7 +67,7 @@ static void no_ring_has_more_than_it_counts_soon(void **state)
     assert_in_range(cut, 19 * MB / 10, 21 * MB / 10);
 }
 
-static void unknown_ones_are_tried_with_little(void **state)
+static void unmeasured_rings_get_small_parts(void **state)
 {
     (void)state;
     struct two two;
@@ -84,7 +84,7 @@ static void unknown_ones_are_tried_with_little(void **state)
     assert_int_equal(choose(&cut, &two, MB), -1);
 }
 
-static void those_of_one_kind_are_not_tried(void **state)
+static void rings_of_one_kind_share_a_rate(void **state)
 {
     (void)state;
     struct two two;
@@ -108,7 +108,7 @@ static void those_of_one_kind_are_not_tried(void **state)
     assert_int_equal(cut, 32 << 10);
 }
 
-static void slow_ones_are_tried_again(void **state)
+static void slow_rings_are_tried_again(void **state)
 {
     (void)state;
     struct two two;
@@ -152,7 +152,7 @@ static void while_kernels_are_built(void **state)
     assert_int_equal(choose(&cut, &two, 100), 1);
 }
 
-static void the_last_one_gets_all(void **state)
+static void the_last_ring_gets_everything(void **state)
 {
     (void)state;
     struct two two;
@@ -188,13 +188,13 @@ static void rates_are_measured_from_the_second_slot_on(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_is_done_first),
-    cmocka_unit_test(no_ring_has_more_than_it_counts_soon),
-    cmocka_unit_test(unknown_ones_are_tried_with_little),
-    cmocka_unit_test(those_of_one_kind_are_not_tried),
-    cmocka_unit_test(slow_ones_are_tried_again),
+    cmocka_unit_test(the_earliest_to_finish_is_chosen),
+    cmocka_unit_test(pending_work_is_limited),
+    cmocka_unit_test(unmeasured_rings_get_small_parts),
+    cmocka_unit_test(rings_of_one_kind_share_a_rate),
+    cmocka_unit_test(slow_rings_are_tried_again),
     cmocka_unit_test(while_kernels_are_built),
-    cmocka_unit_test(the_last_one_gets_all),
+    cmocka_unit_test(the_last_ring_gets_everything),
     cmocka_unit_test(rates_are_measured_from_the_second_slot_on),
 };
 TEST_GROUP(share, NULL, NULL)

@@ -84,7 +84,7 @@ static void choices(void **state)
 
 static char directory[] = "/tmp/test_tuning.XXXXXX";
 
-static void kept_and_forgotten(void **state)
+static void stored_and_forgotten(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -151,7 +151,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_one_slow_duel_does_not_decide),
     cmocka_unit_test(classes),
     cmocka_unit_test(choices),
-    cmocka_unit_test(kept_and_forgotten),
+    cmocka_unit_test(stored_and_forgotten),
     cmocka_unit_test(impossible_shapes_are_not_loaded),
 };
 TEST_GROUP(tuning, setup, teardown)

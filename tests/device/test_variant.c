@@ -64,7 +64,7 @@ static void names(void **state)
     assert_null(histogram_variant_reduce(HISTOGRAM_LOCAL));
 }
 
-static void usual_ones(void **state)
+static void default_variants(void **state)
 {
     (void)state;
     assert_int_equal(usual("rgb:bins=256", &cpu), HISTOGRAM_PRIVATE);
@@ -81,7 +81,7 @@ static void usual_ones(void **state)
     assert_true(histogram_variant_suits(HISTOGRAM_GLOBAL, &h200));
 }
 
-static void what_they_take(void **state)
+static void supported_features(void **state)
 {
     (void)state;
     char reason[128] = "";
@@ -203,9 +203,12 @@ static void options(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(names),          cmocka_unit_test(usual_ones),
-    cmocka_unit_test(what_they_take), cmocka_unit_test(tables),
-    cmocka_unit_test(shapes),         cmocka_unit_test(shapes_that_do_not_fit),
+    cmocka_unit_test(names),
+    cmocka_unit_test(default_variants),
+    cmocka_unit_test(supported_features),
+    cmocka_unit_test(tables),
+    cmocka_unit_test(shapes),
+    cmocka_unit_test(shapes_that_do_not_fit),
     cmocka_unit_test(options),
 };
 TEST_GROUP(variant, NULL, NULL)

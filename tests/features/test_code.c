@@ -29,7 +29,7 @@ static void define(uint8_t code[CODE_BYTES], const uint32_t *words)
     }
 }
 
-static void codes_are_the_definition(void **state)
+static void codes_follow_the_definition(void **state)
 {
     (void)state;
     uint32_t words[CODE_WORDS], random = RANDOM_START;
@@ -93,7 +93,7 @@ static void parts_add_up(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(codes_are_the_definition),
+    cmocka_unit_test(codes_follow_the_definition),
     cmocka_unit_test(mirroring_inverts_the_mask),
     cmocka_unit_test(parts_add_up),
 };

@@ -38,7 +38,7 @@ static void check(uint32_t n)
     }
 }
 
-static void matrices_come_back(void **state)
+static void matrices_are_reproduced(void **state)
 {
     (void)state;
     uint32_t random = RANDOM_START;
@@ -93,7 +93,7 @@ static void few_directions(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(matrices_come_back),
+    cmocka_unit_test(matrices_are_reproduced),
     cmocka_unit_test(repeated_eigenvalues),
     cmocka_unit_test(few_directions),
 };

@@ -23,7 +23,7 @@ static uint16_t half_of(float value)
     return half;
 }
 
-static void every_half_and_the_points_between(void **state)
+static void all_halves_and_midpoints(void **state)
 {
     (void)state;
     for (uint32_t half = 0; half < 0x10000; half++) {
@@ -83,7 +83,7 @@ static void codes_are_within_the_stated_error(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_half_and_the_points_between),
+    cmocka_unit_test(all_halves_and_midpoints),
     cmocka_unit_test(codes_are_within_the_stated_error),
 };
 TEST_GROUP(stored, NULL, NULL)

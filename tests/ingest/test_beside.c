@@ -6,7 +6,7 @@
 
 static const char *const here[] = {"tree"};
 
-static void a_stop_ends_it(void **state)
+static void a_stop_interrupts_reading(void **state)
 {
     (void)state;
     put_directory("tree");
@@ -26,5 +26,5 @@ static void a_stop_ends_it(void **state)
     walk_close(&walk);
 }
 
-static const struct CMUnitTest tests[] = {walk_test(a_stop_ends_it)};
+static const struct CMUnitTest tests[] = {walk_test(a_stop_interrupts_reading)};
 TEST_GROUP(beside, NULL, NULL)

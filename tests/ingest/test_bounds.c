@@ -16,7 +16,7 @@ static void shares_of_memory(void **state)
     assert_int_equal(bounds_slots(INGEST_MEMORY_MIN), 6 * MIB);
 }
 
-static void usual_memory(void **state)
+static void default_memory(void **state)
 {
     (void)state;
     const uint64_t gib = 1024 * MIB;
@@ -79,7 +79,7 @@ static void isolated_decoders(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shares_of_memory),
-    cmocka_unit_test(usual_memory),
+    cmocka_unit_test(default_memory),
     cmocka_unit_test(window),
     cmocka_unit_test(open_files),
     cmocka_unit_test(isolated_decoders),

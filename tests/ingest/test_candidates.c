@@ -60,7 +60,7 @@ static void the_first_by_name_and_hash(void **state)
     candidates_clear(&all);
 }
 
-static void a_stop_ends_it(void **state)
+static void a_stop_interrupts_the_choice(void **state)
 {
     (void)state;
     put_directory("tree");
@@ -77,5 +77,5 @@ static void a_stop_ends_it(void **state)
 }
 
 static const struct CMUnitTest tests[] = {walk_test(the_first_by_name_and_hash),
-                                          walk_test(a_stop_ends_it)};
+                                          walk_test(a_stop_interrupts_the_choice)};
 TEST_GROUP(candidates, NULL, NULL)

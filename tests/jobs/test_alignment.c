@@ -56,7 +56,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void itself_is_a_certain_copy(void **state)
+static void a_picture_is_a_certain_copy_of_itself(void **state)
 {
     (void)state;
     const struct alignment same = compare();
@@ -69,7 +69,7 @@ static void itself_is_a_certain_copy(void **state)
 
 /* At most one block in 32 may differ, and then the copy is not certain. The blocks are kept apart,
  * so that none counts as an edge. */
-static void few_blocks_may_contradict(void **state)
+static void few_blocks_may_differ(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n <= BLOCKS / 32 + 1; n++) {
@@ -83,7 +83,7 @@ static void few_blocks_may_contradict(void **state)
 }
 
 /* A strip at an edge may be covered up to a fifth of the height. */
-static void an_edge_may_be_drawn_over(void **state)
+static void an_edge_may_be_covered(void **state)
 {
     (void)state;
     for (uint32_t rows = 1; rows <= 6; rows++) {
@@ -100,7 +100,7 @@ static void an_edge_may_be_drawn_over(void **state)
 }
 
 /* A block without content contradicts one that has content. */
-static void what_is_missing_contradicts(void **state)
+static void missing_contents_contradict(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 9; i++)
@@ -113,7 +113,7 @@ static void what_is_missing_contradicts(void **state)
 }
 
 /* With no colours and few shapes, only brightness can distinguish two pictures. */
-static void flat_things_without_colours(void **state)
+static void flat_pictures_without_colours(void **state)
 {
     (void)state;
     for (uint32_t colours = 0; colours < 2; colours++) {
@@ -194,7 +194,7 @@ static void stretched(void **state)
     assert_false(compare().same);
 }
 
-static void what_is_too_small_or_flat_is_no_copy(void **state)
+static void small_or_flat_pictures_are_not_copies(void **state)
 {
     (void)state;
     a.width = a.height = b.width = b.height = ALIGNMENT_LEAST - 1;
@@ -239,15 +239,15 @@ static void a_spot_makes_a_copy_uncertain(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(itself_is_a_certain_copy, setup),
-    cmocka_unit_test_setup(few_blocks_may_contradict, setup),
-    cmocka_unit_test_setup(an_edge_may_be_drawn_over, setup),
-    cmocka_unit_test_setup(what_is_missing_contradicts, setup),
-    cmocka_unit_test_setup(flat_things_without_colours, setup),
+    cmocka_unit_test_setup(a_picture_is_a_certain_copy_of_itself, setup),
+    cmocka_unit_test_setup(few_blocks_may_differ, setup),
+    cmocka_unit_test_setup(an_edge_may_be_covered, setup),
+    cmocka_unit_test_setup(missing_contents_contradict, setup),
+    cmocka_unit_test_setup(flat_pictures_without_colours, setup),
     cmocka_unit_test_setup(brightness, setup),
     cmocka_unit_test_setup(colours, setup),
     cmocka_unit_test_setup(stretched, setup),
     cmocka_unit_test_setup(a_spot_makes_a_copy_uncertain, setup),
-    cmocka_unit_test_setup(what_is_too_small_or_flat_is_no_copy, setup),
+    cmocka_unit_test_setup(small_or_flat_pictures_are_not_copies, setup),
 };
 TEST_GROUP(alignment, NULL, NULL)

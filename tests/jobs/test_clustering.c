@@ -35,7 +35,7 @@ static void test_names(void **state)
     }
 }
 
-static void test_usual_k(void **state)
+static void test_default_k(void **state)
 {
     (void)state;
     static const struct {
@@ -47,7 +47,7 @@ static void test_usual_k(void **state)
         assert_int_equal(clustering_usual_k(cases[i].rows), cases[i].k);
 }
 
-static void test_usual_restarts(void **state)
+static void test_default_restarts(void **state)
 {
     (void)state;
     static const struct {
@@ -71,8 +71,8 @@ static void test_usual_restarts(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_usual_k),
-    cmocka_unit_test(test_usual_restarts),
+    cmocka_unit_test(test_default_k),
+    cmocka_unit_test(test_default_restarts),
     cmocka_unit_test(test_names),
 };
 TEST_GROUP(clustering, NULL, NULL)

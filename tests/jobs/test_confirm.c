@@ -149,7 +149,7 @@ static uint64_t check(uint32_t slots, unsigned threads)
     return compared;
 }
 
-static void stars_are_those_of_all_pairs(void **state)
+static void stars_equal_those_of_all_pairs(void **state)
 {
     (void)state;
     for (uint32_t family = 1; family <= 10; family += 9) {
@@ -177,7 +177,7 @@ static void pairs_of_copies_are_not_compared(void **state)
 /* A hundred classes are all pairs of each other and none are copies: each is compared with at most
  * MOST_FAILED of the earlier ones and with the MOST_FAILED that have the closest codes. If
  * comparisons stop early, JUDGED times as many are made, which here means all. */
-static void what_fails_often_is_compared_with_the_closest(void **state)
+static void repeated_failures_limit_comparisons(void **state)
 {
     static bool linked[PAIRS];
     struct error err = ERROR_INIT;
@@ -209,8 +209,8 @@ static void what_fails_often_is_compared_with_the_closest(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(stars_are_those_of_all_pairs),
+    cmocka_unit_test(stars_equal_those_of_all_pairs),
     cmocka_unit_test(pairs_of_copies_are_not_compared),
-    cmocka_unit_test(what_fails_often_is_compared_with_the_closest),
+    cmocka_unit_test(repeated_failures_limit_comparisons),
 };
 TEST_GROUP(confirm, NULL, NULL)

@@ -199,7 +199,7 @@ static void test_file_systems(void **state)
     }
 }
 
-static void test_changes_are_seen(void **state)
+static void test_changes_are_detected(void **state)
 {
     (void)state;
     struct original before = look("a/y.jpg");
@@ -212,8 +212,10 @@ static void test_changes_are_seen(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_states),           cmocka_unit_test(test_names),
-    cmocka_unit_test(test_one_file),         cmocka_unit_test(test_file_systems),
-    cmocka_unit_test(test_changes_are_seen),
+    cmocka_unit_test(test_states),
+    cmocka_unit_test(test_names),
+    cmocka_unit_test(test_one_file),
+    cmocka_unit_test(test_file_systems),
+    cmocka_unit_test(test_changes_are_detected),
 };
 TEST_GROUP(original, setup, teardown)

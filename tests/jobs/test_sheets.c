@@ -241,7 +241,7 @@ static void test_bytes_do_not_depend_on_threads(void **state)
     free(places);
 }
 
-static void test_an_error_of_the_writer_ends_it(void **state)
+static void test_writer_errors_are_returned(void **state)
 {
     (void)state;
     struct thumbs *thumbs = malloc(sizeof *thumbs);
@@ -263,6 +263,6 @@ static void test_an_error_of_the_writer_ends_it(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_cells_show_thumbnails),
     cmocka_unit_test(test_bytes_do_not_depend_on_threads),
-    cmocka_unit_test(test_an_error_of_the_writer_ends_it),
+    cmocka_unit_test(test_writer_errors_are_returned),
 };
 TEST_GROUP(sheets, NULL, NULL)

@@ -189,7 +189,7 @@ static void copy_on_device(const struct ocl_device *device)
     ocl_context_close(&rig.context);
 }
 
-static void test_what_is_copied_is_what_was_there(void **state)
+static void test_copies_equal_their_source(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -208,6 +208,6 @@ static void test_what_is_copied_is_what_was_there(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_what_is_copied_is_what_was_there),
+    cmocka_unit_test(test_copies_equal_their_source),
 };
 TEST_GROUP(async_copy, NULL, NULL)

@@ -38,7 +38,7 @@ static void check(struct ocl_context *context, uint32_t count, uint64_t most)
     workers_close(&config.workers);
 }
 
-static void pairs_are_those_of_the_host(void **state)
+static void pairs_equal_those_of_the_host(void **state)
 {
     const struct ocl_devices *devices = *state;
     struct error err = ERROR_INIT;
@@ -63,6 +63,6 @@ static void pairs_are_those_of_the_host(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(pairs_are_those_of_the_host),
+    cmocka_unit_test(pairs_equal_those_of_the_host),
 };
 TEST_GROUP(code_pairs, test_devices_open, test_devices_close)

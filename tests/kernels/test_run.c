@@ -169,7 +169,7 @@ static void check_sweep(struct ocl_context *context, bool weighted)
     cluster_sweep_clear(&sweep_one);
 }
 
-static void ranks_measure_the_same(void **state)
+static void ranks_give_the_same_measures(void **state)
 {
     skip_in_simulator();
     check_sweep(*state, false);
@@ -211,7 +211,7 @@ static int close_device(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_give_the_same_bits),
-    cmocka_unit_test(ranks_measure_the_same),
+    cmocka_unit_test(ranks_give_the_same_measures),
     cmocka_unit_test(error_of_one_rank_ends_all),
 };
 TEST_GROUP_WITHIN(120, run, open_device, close_device)

@@ -32,7 +32,7 @@ static void check_parts(const struct histogram *histogram, uint32_t *state)
     }
 }
 
-static void test_counted_as_made(void **state)
+static void test_counts_agree(void **state)
 {
     static const char *const specs[] = {"gray",           "a=gray:grid=2x3",   "b=gray:grid=7x7",
                                         "c=rgb:grid=1x5", "d=gray:grid=50x40", "e=gray:grid=256x2"};
@@ -57,5 +57,5 @@ static void test_counted_as_made(void **state)
     ocl_context_close(&context);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_counted_as_made)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts_agree)};
 TEST_GROUP(tiles, test_devices_open, test_devices_close)

@@ -21,7 +21,7 @@ static double defined(const float *x, const float *c, uint32_t stride)
     return lane[0];
 }
 
-static void is_its_definition(void **state)
+static void distance_equals_its_definition(void **state)
 {
     (void)state;
     float x[STRIDE], c[STRIDE];
@@ -73,7 +73,7 @@ static void the_first_of_the_nearest(void **state)
     assert_true(distance == 4);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(is_its_definition),
+static const struct CMUnitTest tests[] = {cmocka_unit_test(distance_equals_its_definition),
                                           cmocka_unit_test(sums_of_blocks),
                                           cmocka_unit_test(the_first_of_the_nearest)};
 TEST_GROUP(canonical, NULL, NULL)

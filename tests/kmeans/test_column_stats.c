@@ -88,7 +88,7 @@ static void check(uint32_t dimension)
     free(rows);
 }
 
-static void test_any_way(void **state)
+static void test_any_grouping(void **state)
 {
     (void)state;
     static const uint32_t dimensions[] = {1, 16, 63, 64, 65, 200};
@@ -172,6 +172,6 @@ static void test_chunks(void **state)
     free(rows);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_way),
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_grouping),
                                           cmocka_unit_test(test_chunks)};
 TEST_GROUP(column_stats, NULL, NULL)

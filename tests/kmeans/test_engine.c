@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static void less_inertia_is_better(void **state)
+static void lower_inertia_is_better(void **state)
 {
     (void)state;
     struct cluster_outcome best = {.k = 1, .inertia = 2}, other = {.k = 2, .inertia = 1.5};
@@ -17,7 +17,7 @@ static void less_inertia_is_better(void **state)
     assert_int_equal(best.k, 2);
 }
 
-static void the_first_of_equals_stays(void **state)
+static void the_first_of_equals_is_kept(void **state)
 {
     (void)state;
     struct cluster_outcome best = {.k = 1, .inertia = 2}, other = {.k = 2, .inertia = 2};
@@ -26,6 +26,6 @@ static void the_first_of_equals_stays(void **state)
     assert_int_equal(other.k, 2);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(less_inertia_is_better),
-                                          cmocka_unit_test(the_first_of_equals_stays)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(lower_inertia_is_better),
+                                          cmocka_unit_test(the_first_of_equals_is_kept)};
 TEST_GROUP(engine, NULL, NULL)

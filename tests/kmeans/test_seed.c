@@ -5,7 +5,7 @@
 
 /* The candidates of five rounds would be a quarter of the rows: a round picks a fifth of the number
  * that it picks for one row more. */
-static void fewer_candidates_of_a_quarter(void **state)
+static void candidates_are_limited_to_a_quarter(void **state)
 {
     (void)state;
     const uint32_t k = 100;
@@ -16,5 +16,5 @@ static void fewer_candidates_of_a_quarter(void **state)
     assert_memory_equal(&each[1], &many, sizeof many);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_candidates_of_a_quarter)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(candidates_are_limited_to_a_quarter)};
 TEST_GROUP(seed, NULL, NULL)

@@ -36,7 +36,7 @@ static void the_smallest_of_equals_is_preferred(void **state)
     assert_true(cluster_sweep_prefers(&sweep, 0));
 }
 
-static void a_score_is_preferred_to_none(void **state)
+static void a_score_is_preferred_to_nan(void **state)
 {
     (void)state;
     struct cluster_sweep sweep;
@@ -49,6 +49,6 @@ static void a_score_is_preferred_to_none(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_highest_score_is_preferred),
     cmocka_unit_test(the_smallest_of_equals_is_preferred),
-    cmocka_unit_test(a_score_is_preferred_to_none),
+    cmocka_unit_test(a_score_is_preferred_to_nan),
 };
 TEST_GROUP(sweep, NULL, NULL)

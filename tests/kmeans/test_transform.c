@@ -43,7 +43,7 @@ static void check(struct workers *workers, uint32_t columns)
         }
 }
 
-static void no_numbers(void **state)
+static void values_that_are_not_finite(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -56,5 +56,5 @@ static void no_numbers(void **state)
     workers_close(&workers);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(no_numbers)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(values_that_are_not_finite)};
 TEST_GROUP(transform, NULL, NULL)

@@ -299,7 +299,7 @@ static void test_spellings(void **state)
     }
 }
 
-static void test_false_headers(void **state)
+static void test_wrong_headers(void **state)
 {
     (void)state;
 #define REST "'fortran_order': False, 'shape': (2, 2), }"
@@ -404,7 +404,7 @@ static void test_lengths(void **state)
     expect_refusal("not a .npy file");
 }
 
-static void test_what_is_no_file(void **state)
+static void test_not_a_regular_file(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -573,11 +573,16 @@ static void test_writing(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_types),           cmocka_unit_test(test_orders),
-    cmocka_unit_test(test_halves),          cmocka_unit_test(test_reading_parts),
-    cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_spellings),
-    cmocka_unit_test(test_false_headers),   cmocka_unit_test(test_lengths),
-    cmocka_unit_test(test_what_is_no_file), cmocka_unit_test(test_changed_headers),
+    cmocka_unit_test(test_types),
+    cmocka_unit_test(test_orders),
+    cmocka_unit_test(test_halves),
+    cmocka_unit_test(test_reading_parts),
+    cmocka_unit_test(test_long_rows),
+    cmocka_unit_test(test_spellings),
+    cmocka_unit_test(test_wrong_headers),
+    cmocka_unit_test(test_lengths),
+    cmocka_unit_test(test_not_a_regular_file),
+    cmocka_unit_test(test_changed_headers),
     cmocka_unit_test(test_writing),
 };
 TEST_GROUP(npy, open_memory, close_memory)

@@ -95,7 +95,7 @@ static void count_calls(void *context, const char *phase, uint64_t done, uint64_
     assert_true(done <= total);
 }
 
-static void test_neighbours_stay_neighbours(void **state)
+static void test_neighbours_are_preserved(void **state)
 {
     (void)state;
     float *rows = draw();
@@ -277,7 +277,7 @@ static void test_mutual_neighbours_count_twice(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_mutual_neighbours_count_twice),
-    cmocka_unit_test(test_neighbours_stay_neighbours),
+    cmocka_unit_test(test_neighbours_are_preserved),
     cmocka_unit_test(test_principal_components),
     cmocka_unit_test(test_small_graphs),
     cmocka_unit_test(test_equal_rows),

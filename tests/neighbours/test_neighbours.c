@@ -112,7 +112,7 @@ static void refusals(void **unused)
 }
 
 /* All threads read the rows; two rows are refused, and the first one is reported. */
-static void read_by_all(void **unused)
+static void read_by_all_threads(void **unused)
 {
     (void)unused;
     struct memory_matrix matrix;
@@ -131,5 +131,5 @@ static void read_by_all(void **unused)
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(metrics),
                                           cmocka_unit_test(queries), cmocka_unit_test(refusals),
-                                          cmocka_unit_test(read_by_all)};
+                                          cmocka_unit_test(read_by_all_threads)};
 TEST_GROUP(neighbours, NULL, NULL)

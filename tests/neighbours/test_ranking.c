@@ -155,7 +155,7 @@ static void metrics(void **unused)
 
 /* A row whose class has no other row is not a query; all distances have the bits of the
  * definition. */
-static void edges(void **unused)
+static void edge_cases(void **unused)
 {
     (void)unused;
     struct error err = ERROR_INIT;
@@ -188,5 +188,5 @@ static void edges(void **unused)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(measures), cmocka_unit_test(metrics),
-                                          cmocka_unit_test(edges)};
+                                          cmocka_unit_test(edge_cases)};
 TEST_GROUP(ranking, NULL, NULL)

@@ -113,7 +113,7 @@ static void test_each_when_it_completes(void **state)
     end(&f);
 }
 
-static void test_together_in_their_order(void **state)
+static void test_several_in_order(void **state)
 {
     (void)state;
     struct fixture f;
@@ -197,7 +197,7 @@ static void *add_some(void *argument)
     return NULL;
 }
 
-static void test_many_threads_add(void **state)
+static void test_many_threads(void **state)
 {
     (void)state;
     struct fixture f;
@@ -251,10 +251,10 @@ static int need_context(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_each_when_it_completes, need_context),
-    cmocka_unit_test_setup(test_together_in_their_order, need_context),
+    cmocka_unit_test_setup(test_several_in_order, need_context),
     cmocka_unit_test_setup(test_a_failed_command, need_context),
     cmocka_unit_test_setup(test_released_by_its_owner, need_context),
     cmocka_unit_test_setup(test_closing_waits, need_context),
-    cmocka_unit_test_setup(test_many_threads_add, need_context),
+    cmocka_unit_test_setup(test_many_threads, need_context),
 };
 TEST_GROUP(ocl_watch, open_context, close_context)

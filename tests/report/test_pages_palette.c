@@ -75,7 +75,7 @@ static void centroids_of_hsv(void **state)
     assert_colour(&palette, 0, 64, 128, 96, 1);
 }
 
-static void others_have_no_colours(void **state)
+static void other_features_have_no_colours(void **state)
 {
     (void)state;
     const float values[768] = {1};
@@ -95,7 +95,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(colours_by_weight, clear_cells),
     cmocka_unit_test_setup(centroids_of_rgb, clear_cells),
     cmocka_unit_test_setup(centroids_of_hsv, clear_cells),
-    cmocka_unit_test_setup(others_have_no_colours, clear_cells),
+    cmocka_unit_test_setup(other_features_have_no_colours, clear_cells),
 };
 
 TEST_GROUP(pages_palette, NULL, NULL)

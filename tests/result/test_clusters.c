@@ -94,7 +94,7 @@ static void test_add_and_replace(void **state)
     clustered_clear(&second);
 }
 
-static void test_file_of_its_own(void **state)
+static void test_separate_file(void **state)
 {
     struct fixture *f = *state;
     struct error error = ERROR_INIT;
@@ -399,7 +399,7 @@ static void test_what_clusters_depend_on(void **state)
     }
 }
 
-static void test_no_room_for_clusters(void **state)
+static void test_no_space_for_clusters(void **state)
 {
     struct fixture *f = *state;
     struct store_summary summary;
@@ -436,10 +436,10 @@ static void test_no_room_for_clusters(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_add_and_replace, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_file_of_its_own, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_separate_file, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_refusals, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_update_keeps_and_continues, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_what_clusters_depend_on, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_no_room_for_clusters, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_no_space_for_clusters, fixture_open, fixture_close),
 };
 TEST_GROUP(clusters, NULL, NULL)

@@ -219,7 +219,7 @@ static void test_many_raw_paths(void **state)
     identity_of(hex, f->output);
 }
 
-static void test_time_is_no_identity(void **state)
+static void test_time_does_not_change_the_identity(void **state)
 {
     struct fixture *f = *state;
     struct store_summary summary;
@@ -418,7 +418,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_any_order, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_nothing, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_many_raw_paths, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_time_is_no_identity, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_time_does_not_change_the_identity, fixture_open,
+                                    fixture_close),
     cmocka_unit_test_setup_teardown(test_unused_store_leaves_nothing, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_second_run_refused, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_foreign_files_refused, fixture_open, fixture_close),

@@ -89,7 +89,7 @@ static void assert_extras(struct fixture *f, const struct making *made_as, bool 
     result_close(&result);
 }
 
-static void test_written_and_taken_over(void **state)
+static void test_written_and_carried_over(void **state)
 {
     struct fixture *f = *state;
     struct making making = {.code = true, .size = 160, .wanted = 160, .items = ITEMS};
@@ -237,7 +237,7 @@ static void test_damaged_ends(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(test_written_and_taken_over, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_written_and_carried_over, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_other_size_makes_all_again, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_codes_are_for_all_or_none, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_resumed, fixture_open, fixture_close),

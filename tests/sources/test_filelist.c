@@ -74,7 +74,7 @@ static void test_utf16(void **state)
     assert_non_null(strstr(fail_to_open(&config, STATUS_FAILED).sentence, "UTF-16"));
 }
 
-static void test_each_once(void **state)
+static void test_duplicates(void **state)
 {
     (void)state;
     put_files();
@@ -104,7 +104,7 @@ static void test_normalize(void **state)
     }
 }
 
-static void test_what_it_names(void **state)
+static void test_kinds_of_paths(void **state)
 {
     (void)state;
     put_files();
@@ -334,7 +334,7 @@ static void test_large(void **state)
     check_large(0);
 }
 
-static void test_no_list_at_all(void **state)
+static void test_not_a_list(void **state)
 {
     (void)state;
     size_t size = 3 << 20;
@@ -362,15 +362,15 @@ static const struct CMUnitTest tests[] = {
     walk_test(test_lines),
     walk_test(test_windows_lines),
     walk_test(test_utf16),
-    walk_test(test_each_once),
+    walk_test(test_duplicates),
     cmocka_unit_test(test_normalize),
-    walk_test(test_what_it_names),
+    walk_test(test_kinds_of_paths),
     walk_test(test_absolute_and_opening),
     walk_test(test_choosing),
     walk_test(test_standard_input),
     walk_test(test_fifo),
     walk_test(test_stop),
     walk_test(test_large),
-    walk_test(test_no_list_at_all),
+    walk_test(test_not_a_list),
 };
 TEST_GROUP(filelist, NULL, NULL)

@@ -110,7 +110,7 @@ static const struct {
     {NULL, "*.jpg", "/data/a.jpg", false},
 };
 
-static void test_alone(void **state)
+static void test_single_paths(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
@@ -123,7 +123,7 @@ static void test_alone(void **state)
     }
 }
 
-static void test_names_nothing(void **state)
+static void test_empty_globs(void **state)
 {
     (void)state;
     static const char *const bad[] = {"", "/", "./", "//"};
@@ -140,7 +140,7 @@ static void test_names_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_matches),
-    cmocka_unit_test(test_alone),
-    cmocka_unit_test(test_names_nothing),
+    cmocka_unit_test(test_single_paths),
+    cmocka_unit_test(test_empty_globs),
 };
 TEST_GROUP(pathglob, NULL, NULL)

@@ -120,7 +120,7 @@ static void walk_shard(char text[4096], uint64_t index, uint64_t count, struct l
     walk_close(&walk);
 }
 
-static void test_walks_of_shares_make_up_the_whole(void **state)
+static void test_shares_make_up_the_whole(void **state)
 {
     (void)state;
     char whole[4096], part[4096], all[4096], name[64];
@@ -156,8 +156,7 @@ static void test_walks_of_shares_make_up_the_whole(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_shares_are_equal),
     cmocka_unit_test(test_digest_is_of_names_and_sizes),
-    cmocka_unit_test_setup_teardown(test_walks_of_shares_make_up_the_whole, scratch_setup,
-                                    scratch_teardown),
+    cmocka_unit_test_setup_teardown(test_shares_make_up_the_whole, scratch_setup, scratch_teardown),
 };
 
 TEST_GROUP(portion, NULL, NULL)

@@ -81,7 +81,7 @@ static void put_special(void)
     put_link("file.jpg", "tree/to-file");
 }
 
-static void test_no_files(void **state)
+static void test_special_files(void **state)
 {
     (void)state;
     put_special();
@@ -483,7 +483,7 @@ static void test_bad_sources(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    special_test(test_no_files),
+    special_test(test_special_files),
     special_test(test_broken_links),
     special_test(test_linked_directories),
     special_test(test_loops),

@@ -155,7 +155,7 @@ static void add(struct feature_set *set, const char *spec)
         fail_msg("%s: %s", spec, err.sentence);
 }
 
-static void the_table_is_what_there_is(void **state)
+static void only_kinds_of_the_table_exist(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -347,7 +347,7 @@ static void show(const char *text, void *user)
     printf("# %s\n", text);
 }
 
-static void the_self_test_takes_the_table(void **state)
+static void the_self_test_uses_the_table(void **state)
 {
     struct device_test *test = *state;
     struct error err = ERROR_INIT;
@@ -756,7 +756,7 @@ static void damaged_codebooks_of_a_log_are_refused(void **state)
 }
 
 /* With too few images, the other features are used. */
-static void few_images_have_other_features(void **state)
+static void few_images_get_other_features(void **state)
 {
     struct error err = ERROR_INIT;
     struct learning_test t;
@@ -821,18 +821,18 @@ static int teardown(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_table_is_what_there_is),
+    cmocka_unit_test(only_kinds_of_the_table_exist),
     cmocka_unit_test(values_are_finished_by_their_kind),
     cmocka_unit_test(neighbours_are_seen_across_parts),
     cmocka_unit_test(values_are_added_across_parts),
     cmocka_unit_test(plans_are_for_one_image),
-    cmocka_unit_test(the_self_test_takes_the_table),
+    cmocka_unit_test(the_self_test_uses_the_table),
     cmocka_unit_test(all_kinds_in_one_ingest),
     cmocka_unit_test(codebooks_are_part_of_the_spec),
     cmocka_unit_test(other_codebooks_are_refused),
     cmocka_unit_test(codebooks_are_learned_from_the_files_alone),
     cmocka_unit_test(learned_codebooks_survive),
     cmocka_unit_test(damaged_codebooks_of_a_log_are_refused),
-    cmocka_unit_test(few_images_have_other_features),
+    cmocka_unit_test(few_images_get_other_features),
 };
 TEST_GROUP_WITHIN(300, kind, setup, teardown)

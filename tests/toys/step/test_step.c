@@ -227,7 +227,7 @@ static void submit_picture(struct staging *staging, struct picture *picture, uin
     }
 }
 
-static void test_a_feature_behind_a_step(void **state)
+static void test_feature_after_a_step(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
@@ -405,7 +405,7 @@ static void test_handed_back(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_feature_behind_a_step),
+    cmocka_unit_test(test_feature_after_a_step),
     cmocka_unit_test(test_handed_back),
 };
 TEST_GROUP(step, make_files, remove_files)
