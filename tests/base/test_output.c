@@ -414,7 +414,7 @@ static void claims_last_until_closed(void **state)
     output_close(&claim);
     write_output("./claimed", "ours");
 
-    /* If one claimed file may no longer be replaced, no file is. */
+    /* If one claimed file may no longer be replaced, no file is replaced. */
     assert_int_equal(output_claim(&claim, "claimed", ask, &ours, NULL), STATUS_OK);
     assert_int_equal(output_claim(&other, "unrelated", NULL, NULL, NULL), STATUS_OK);
     write_output("claimed", "asked");

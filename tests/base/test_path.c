@@ -13,7 +13,7 @@
 static char root[] = "/tmp/clpipe-path-XXXXXX";
 static int root_fd = -1;
 
-/* Removes a directory of any depth; rm descends by descriptors. */
+/* Removes a directory of any depth, even if its paths exceed PATH_MAX. */
 static void remove_tree(const char *path)
 {
     char command[256];

@@ -26,7 +26,7 @@ static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn
 static void keeps_order_and_wraps(void **state)
 {
     (void)state;
-    /* The item size is not a power of two, so that an error in the slot size shows. */
+    /* The item size is not a power of two, which would reveal wrong slot offsets. */
     struct item {
         unsigned char bytes[13];
     } in, out;

@@ -132,7 +132,7 @@ def test_shards_in_any_order(clpipe, place):
 
 
 def peak_memory(*args, cwd, descriptors=4096):
-    """In MiB, of one run that may have so many open files."""
+    """Returns the peak memory, in MiB, of a run with a limited number of open files."""
     process = subprocess.Popen([CLPIPE, *args], cwd=cwd, stderr=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_NOFILE, (descriptors, descriptors)))
     with process.stderr:
@@ -151,7 +151,7 @@ def test_memory_does_not_grow_with_parts(program, tmp_path):
     few, many = (sorted((tmp_path / str(count)).glob("*.h5")) for count in (2, 200))
     less = peak_memory("merge", *few, "-o", "few.h5", "--copy", cwd=tmp_path)
     assert peak_memory("merge", *many, "-o", "many.h5", "--copy", cwd=tmp_path) < less + 15
-    # If descriptors are short, parts are opened again.
+    # If descriptors run short, parts are closed and opened again.
     for name, way, descriptors in (("none.h5", ["--copy"], 150), ("some.h5", ["--copy"], 400), ("shown.h5", [], 150)):
         peak_memory("merge", *many, "-o", name, *way, cwd=tmp_path, descriptors=descriptors)
         assert digest(tmp_path / name) == digest(tmp_path / "many.h5")

@@ -20,7 +20,8 @@ import pytest
 
 from conftest import CLPIPE, LONG, SEED, descendants, digest, run_clpipe
 
-# Commands of each MPI, its name in the version, and the options that let root start any number of processes.
+# The commands of each MPI, its name in the version text, and the options that let root start any number of
+# processes.
 MPIS = {
     "openmpi": (["mpirun.openmpi", "mpirun"], "Open MPI", ["--allow-run-as-root", "--oversubscribe"]),
     "mpich": (["mpirun.mpich", "mpiexec.hydra"], "HYDRA", []),
@@ -147,8 +148,7 @@ def ranks_of(process):
 
 
 def start(mpirun, place, cwd, ranks, *args):
-    """Starts a run that saves its state in every iteration; returns after the first time, or when the run has
-    ended."""
+    """Starts a run that saves its state in every iteration; returns when it has saved it once or has ended."""
     process = subprocess.Popen(mpirun.command(ranks, "cluster", place / "more.npy", *args, "-o", "x.h5", "-q",
                                               "--checkpoint", "0.001"), cwd=cwd, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -206,7 +206,7 @@ def test_one_rank_is_stopped(mpirun, place, tmp_path):
 
 @pytest.mark.variations
 def test_one_clear_line(mpirun, place, tmp_path):
-    """Errors are reported once, and a module for another MPI than the launcher's is refused."""
+    """Errors are reported once, and a module for an MPI other than the launcher's is refused."""
     result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 2100, "-o", "x.h5"),
                             cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
@@ -442,7 +442,7 @@ int MPI_Comm_split(MPI_Comm all, int color, int key, MPI_Comm *out)
     pytest.param(NO_THREADS, "does not provide MPI_THREAD_FUNNELED", id="threads"),
     pytest.param(NO_GROUP, "the ranks can no longer reach each other", id="group")])
 def test_one_rank_with_a_faulty_mpi(mpirun, place, tmp_path, source, words):
-    """Something is missing in the MPI of rank 1: all ranks end, and one line says so."""
+    """The MPI of rank 1 lacks something: all ranks end, and one line says so."""
     compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
     if not compiler:
         pytest.skip("there is no mpicc")
@@ -523,7 +523,7 @@ def test_counts_are_sums(mpirun, mixed, tmp_path):
 
 @pytest.mark.deep
 def test_ingest_protects_the_output(mpirun, photos, tmp_path):
-    """Other results, files of other programs and clusters are not overwritten, and one line says why."""
+    """Results of other commands, foreign files and clusters are not overwritten, and one line says why."""
     def refused(ranks, code, *words, source=photos, output="all.h5"):
         result = subprocess.run(mpirun.command(ranks, "ingest", source, "-o", output, "--shard", "mpi", *INGEST),
                                 cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -559,7 +559,7 @@ def test_ingest_protects_the_output(mpirun, photos, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """Sufficient pictures to decode for several seconds."""
+    """Enough pictures to decode for several seconds."""
     from PIL import Image
     top = tmp_path_factory.mktemp("many")
     values = numpy.random.default_rng(3)
@@ -677,7 +677,7 @@ def test_ingest_of_nothing(mpirun, tmp_path):
 
 @pytest.mark.deep
 def test_removal_limits_count_all_ranks(mpirun, tmp_path, photos):
-    """30 of 120 images are missing, but fewer than 20 of each rank; and a directory that two ranks share."""
+    """30 of 120 images are missing, but fewer than 20 from each rank; and a directory shared by two ranks."""
     picture = next(photos.rglob("*.png")).read_bytes()
     for i in range(120):
         path = tmp_path / "p" / ("a" if i < 60 else "b") / f"{i:03}.png"

@@ -77,7 +77,7 @@ def file(tmp_path, identity):
                           f"piece_{len(leaves)}", "checksum_byte")
             data.attrs.create("root", identity.root(f"/{name}", f[name], identity.attributes_that_count(
                 f"/{name}")).encode(), dtype=text)
-        # The clusterings belong to the changed feature.
+        # The clusterings are marked as made from the changed feature.
         for name in "kmeans", "coarse":
             f[f"clusters/{name}"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
         for name in "identity", "shown":

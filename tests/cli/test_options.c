@@ -84,7 +84,7 @@ static void test_values(void **state)
     options_close(&options);
 }
 
-/* A command's own option replaces the option of all commands with another default. */
+/* A command's own option takes precedence over a general option with another default. */
 static void test_own_default(void **state)
 {
     (void)state;

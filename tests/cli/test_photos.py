@@ -37,7 +37,7 @@ def paths(h5):
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    """A result with plain counts of all photographs."""
+    """A result with the counts of all photographs."""
     out = tmp_path_factory.mktemp("photos") / "counts.h5"
     clpipe("ingest", PHOTOS, "-o", out, "--feature", "rgb:bins=256", "--normalize", "none")
     with h5py.File(out, "r") as h5:

@@ -118,7 +118,7 @@ def test_assign_update_rename_and_remove(file, tmp_path):
     assert (labelled["mean"] == arrays["mean"]).all()
     check_labels(labelled, project(points(tmp_path / "new.h5"), arrays["mean"], arrays["components"]))
     assert run_clpipe("verify", tmp_path / "new.h5").returncode == 0
-    # New images of an update get their labels in the same way.
+    # New images of an update are labelled in the same way.
     for name in names[:5]:
         shutil.copy(tmp_path / "new" / name, tmp_path / "photos" / f"z{name.replace('/', '-')}")
     assert run_clpipe("ingest", "photos", "-o", path, "--relocate", "photos", cwd=tmp_path).returncode == 0

@@ -208,7 +208,7 @@ def test_signals(number, tmp_path, monkeypatch):
 @pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_ingest_goes_on(number, tmp_path, monkeypatch):
-    """The program leaves its finished work, and the same call continues it."""
+    """The program leaves its finished work, and calling it again continues from there."""
     from PIL import Image
     (tmp_path / "many").mkdir()
     noise = numpy.random.default_rng(5).integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)

@@ -75,7 +75,7 @@ def test_near_ties_are_as_constructed(tmp_path, program):
     random = numpy.random.default_rng(1)
     rows, first, labels, centres = matrices.near_ties(random, 960)
     assert abs(rows).max() < 2**24
-    # In 64-bit integers: the last bits of more than 37 decide which centroid is nearer.
+    # Computed in 64-bit integers: only the last of more than 37 bits decide which centroid is nearer.
     squares = numpy.stack([((rows - c) ** 2).sum(1) for c in first], 1)
     order = numpy.sort(squares, 1)
     near = order[:, 1] - order[:, 0]

@@ -24,7 +24,7 @@ def ingest(file, *sources, cwd=None):
 
 
 def listed(file, to, *options, cwd=None):
-    """Returns the listed paths and the messages."""
+    """Returns the listed paths, and the messages."""
     result = run_clpipe("duplicates", file, "--to-list", to, "--force", *options, cwd=cwd)
     assert result.returncode == 0, result.stderr
     paths = to.read_bytes().split(b"\0")
@@ -400,7 +400,7 @@ def test_a_tree_has_the_files_that_were_read(tmp_path):
         scene(i + 9, 40 + i, 30).save(tmp_path / "two" / "p" / f"{i}.png")
     file = tmp_path / "f.h5"
     assert run_clpipe("run", "p", "-o", file, "--no-report", "-k", "2", cwd=tmp_path / "one").returncode == 0
-    # From any directory, it does not use files with the same names there.
+    # Exporting from any directory does not use files with the same names there.
     there = run_clpipe("export", file, "--what", "tree", "--to", "tree", cwd=tmp_path / "two")
     assert there.returncode == 0, there.stderr
     found = {path.resolve().parent for path in (tmp_path / "two" / "tree").rglob("*.png")}

@@ -1,5 +1,5 @@
-"""clpipe repair: what can be recovered from damaged results and from logs of unfinished runs; and repeating
-the command that made the file restores the rest."""
+"""clpipe repair: what can be recovered from damaged results and from logs of unfinished runs. Repeating the
+command that made the file restores the rest."""
 
 import json
 import os
@@ -151,7 +151,7 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
                                   "-"), 1)
     assert report["from_unfinished_run"] and (report["images"], report["failures"]) == (13, 5)
     assert digest(tmp_path / "y.h5") == digest(base / "features.h5")
-    # In place, and the run continues from there.
+    # Without -o the file is repaired in place, and the run continues from it.
     assert run_clpipe("repair", tmp_path / "x.h5").returncode == 1
     assert log.exists() and digest(tmp_path / "x.h5") == digest(base / "features.h5")
     again = report_of(run_clpipe("ingest", mixed, "-o", tmp_path / "x.h5", *FEATURES, "--json",

@@ -278,7 +278,7 @@ def test_flags_of_quality(browser, tmp_path):
 
 
 def test_levels_open_and_close(browser, result, tmp_path):
-    """Levels open from the coarsest clusters down to cards of the finest, whatever the numbering, and stay
+    """Levels open from the coarsest clusters down to cards of the finest, whatever the numbering, and remain
     open when the page is shown again."""
     (tmp_path / "l.h5").write_bytes(result.read_bytes())
     made = run_clpipe("cluster", "l.h5", "--levels", "8,4,2", "--force", cwd=tmp_path)
@@ -529,7 +529,7 @@ def test_addresses_survive_a_new_report(browser, tmp_path, program):
 
 @pytest.mark.deep
 def test_addresses_distinguish_sources(browser, tmp_path, program):
-    """Equal paths in two sources of a merged file, in either order; and folders by their paths."""
+    """Equal paths in two sources of a merged file, in either order, and folders with their paths."""
     for name, seed in (("one", 0), ("two", 1)):
         draw_set(tmp_path / name, groups=2, each=2)
         (tmp_path / name / "folder 1" / f"only in {name}.jpg").write_bytes(
@@ -990,7 +990,7 @@ def test_a_killed_report_leaves_nothing_under_its_name(tmp_path, program):
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     process.wait()
-    assert process.returncode in (0, 4, -signal.SIGINT)  # the last one if the handler was not installed yet
+    assert process.returncode in (0, 4, -signal.SIGINT)  # the last one if the handler was not yet installed
     assert (tmp_path / "r").exists() == (process.returncode == 0)
     assert leftovers(tmp_path) == []
 

@@ -119,7 +119,8 @@ def test_report_shows_them(clpipe, matrix, tmp_path):
 
 @pytest.mark.parametrize("count, size, filter", [(1024, 32768, None), (1024, 32767, "gzip"), (1023, 9000, None)])
 def test_short_texts_are_compressed(clpipe, tmp_path, count, size, filter):
-    """Texts of at least 64 KiB are compressed if most of them take less than half of the longest one's space."""
+    """Texts of 64 KiB or more are compressed if together they take less than half of the space that the
+    longest text requires in each row."""
     short, extra = divmod(size - 64, count - 1)
     names = [f"{i:0{64 if i == 0 else short + (i <= extra)}}" for i in range(count)]
     assert sum(map(len, names)) == size and len(set(names)) == count

@@ -57,7 +57,7 @@ def test_run(clpipe, photos, tmp_path):
         paths = paths_of(file)
         labels = file["clusters/kmeans/labels"][:]
         assert file["clusters/kmeans"].attrs["metric"] in ("hellinger", b"hellinger")
-    # The clusters are the three colours.
+    # Each of the three colours is a cluster.
     colours = {path: path.split("/")[0] for path in paths}
     assert len({(colours[path], label) for path, label in zip(paths, labels)}) == 3
     for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_8x8x8 (hellinger)",
@@ -290,7 +290,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
         assert error_lines(refused)[-1].endswith(
             "clpipe.h5 has the features for few images, not those of preset good; to add it: "
             f"clpipe {command} p --preset good -o clpipe.h5 --add")
-    assert clpipe("run", "p").returncode == 0  # nothing is requested, so it stays the same
+    assert clpipe("run", "p").returncode == 0  # nothing is requested, so the file stays the same
     assert clpipe("run", "p", "--preset", "good").returncode == 2
     added = clpipe("run", "p", "--preset", "good", "--add")
     assert added.returncode == 0, added.stderr
@@ -692,7 +692,7 @@ def test_self_test(clpipe):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """Sufficient pictures to keep a run busy; hard links, so that they are created quickly."""
+    """Enough pictures to keep a run busy; hard links, so that they are created quickly."""
     from PIL import Image
     directory = tmp_path_factory.mktemp("many")
     random = numpy.random.default_rng(5)
@@ -776,7 +776,7 @@ def test_no_live_line_in_a_pipe(clpipe, photos):
 
 @pytest.mark.deep
 def test_live_line_follows_the_window(many, tmp_path):
-    """Lines drawn after the window has shrunk fit it."""
+    """Lines drawn after the window has shrunk fit into it."""
     import fcntl
     import struct
     import termios

@@ -168,7 +168,7 @@ def test_nothing_is_left_in_the_home_directory(place, tmp_path, monkeypatch):
         os.mkdir(name)
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
-    assert ingest(f"net:model=a.onnx,{HOW}", "--dry-run").returncode == 0  # which loads the model
+    assert ingest(f"net:model=a.onnx,{HOW}", "--dry-run").returncode == 0  # this loads the model
     assert not [f for name in ("HOME", "XDG_CACHE_HOME") for _, _, files in os.walk(name) for f in files
                 if "onnx" in f.lower() or "device" in f.lower()]
 

@@ -96,7 +96,7 @@ def test_other_changes_store_new_inodes(place):
 
 
 def test_a_restored_file_with_other_bytes(place):
-    """Includes a file that was damaged before: failures have no digest."""
+    """This includes a file that was damaged before, because failures have no digest."""
     ingest("q")
     data = open("q/c.ppm", "rb").read()
     write("q/new", data[:-1] + bytes([data[-1] ^ 1]))

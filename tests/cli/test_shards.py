@@ -215,7 +215,7 @@ def test_a_list_made_by_find(clpipe, photos, tmp_path):
 
 
 def test_disk_space_of_a_share(clpipe, tmp_path):
-    """A list of 40,000 missing files, of which a share may write at most a megabyte to disk."""
+    """A share of a list of 40,000 missing files may write at most a megabyte to disk."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
         b"f %d 1.5 pictures/%08d.jpg\0" % (1000 + i % 9, i) for i in range(40000)))
     assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0

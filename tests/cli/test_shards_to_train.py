@@ -114,7 +114,8 @@ def test_shares(folder, tmp_path):
 
 
 def test_shares_at_the_same_time(folder, tmp_path):
-    """All shares start in a new or existing directory, which is not replaced, and any of them may finish last."""
+    """All shares start at once in a new or an existing directory, which is not replaced; any of them may
+    finish last."""
     export(folder, "--to", tmp_path / "whole", "--samples", 9)
     for i in range(12):
         out = tmp_path / f"out{i}"

@@ -1,4 +1,4 @@
-"""--sidecar: sidecar files of pictures."""
+"""--sidecar: sidecar files of pictures become columns of the result."""
 import io
 import json
 import os

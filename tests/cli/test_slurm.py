@@ -118,7 +118,7 @@ def wait_for(env, condition, what, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{what}\n{command(env, 'squeue')}"
-        sum(range(100000))  # a test that uses no processor is taken for one that hangs
+        sum(range(100000))  # a test that uses no processor time is considered hung
         time.sleep(0.05)
 
 

@@ -122,7 +122,7 @@ def made(tmp_path_factory):
 def test_made_files(program, made, tmp_path, options):
     jpeg = compare(made, tmp_path, *SLOTS, *options)
     assert jpeg["progressive"] == 3
-    assert jpeg["handed_back"] <= (6 if ALL else 3)  # those that 12 rounds do not repair
+    assert jpeg["handed_back"] <= (6 if ALL else 3)  # streams that 12 rounds did not repair
     if options[0] in ("--memory", "--device-memory"):
         assert jpeg["streams"] == 0  # there is no room for their coefficients
     if options == ["--threads", "1"]:

@@ -300,7 +300,7 @@ DAMAGES = {
 
 
 def as_user(directory):
-    """Gives the directory to another user if the tests run as root; returns that user."""
+    """Gives the directory to another user if the tests run as root; returns the user that owns it."""
     if os.geteuid() == 0:
         for path in [directory, *directory.rglob("*")]:
             os.chown(path, STRANGER, STRANGER, follow_symlinks=False)

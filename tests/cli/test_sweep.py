@@ -103,7 +103,7 @@ def test_photos(photo_file, tmp_path):
         assert value == {key: column[i] for key, column in columns.items()}
     assert report["sweep"]["reason"] == about["reason"]
     assert report["folders"] == attributes["folders"] == len(set(folders))
-    # The clustering is the one with the suggested k.
+    # The stored clustering is the one with the suggested k.
     best = int(columns["silhouette"].argmax())
     assert attributes["k"] == columns["k"][best] == report["k"]
     assert columns["inertia"][best] == attributes["inertia"]

@@ -159,7 +159,8 @@ def test_is_refused(clpipe, packed, tmp_path, args, why):
 
 
 def test_run_and_the_pictures_afterwards(clpipe, packed, tmp_path):
-    """Thumbnails are made from the stream. Commands that need the pictures say where to find them: unpacked."""
+    """Thumbnails are made from the stream. Commands that need the pictures ask for a directory where they
+    were unpacked."""
     data = (packed / "t.tar").read_bytes()
     result = send(clpipe, data, "run", "tar:-", "-o", "r.h5", *FEATURE, "-k", 3, cwd=tmp_path)
     assert result.returncode == 1, result.stderr

@@ -174,8 +174,8 @@ def test_ways_of_decoding(tmp_path, pictures, program):
 
 @pytest.mark.deep
 def test_feature_options_do_not_change_thumbnails(tmp_path, program):
-    """Thumbnails are sRGB on grey and as large as possible, whatever options the features use; whether ingest
-    or report makes them, with any way of decoding."""
+    """Thumbnails are sRGB on grey and as large as possible, whatever options the features use, and whether
+    ingest or report makes them with any way of decoding."""
     import test_icc
     image, p = draw(500, 360), tmp_path / "p"
     p.mkdir()

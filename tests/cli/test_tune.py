@@ -46,7 +46,8 @@ def cached(tmp_path, program):
 
 @pytest.fixture(scope="module")
 def once_tuned(tmp_path_factory, program):
-    """A cache for all tests that damage only its winners, the winners, and the report of tune."""
+    """Prepares one tuned cache for tests that change only its winners; also returns the winners and the
+    report of tune."""
     place = tmp_path_factory.mktemp("tuned")
     run = runner(place, place / "cache")
     result = run("tune", *SMALL, "--feature", "gray:bins=64", "--json", "-")
@@ -228,7 +229,7 @@ CHOICES = ["private 1 1 2048", "private 1 1 1048576", "local 16 1 2048", "local 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES if LONG else CHOICES[::2])
 def test_no_winner_changes_results(tuned, photos, identity, choice):
-    """Whatever the cache contains, including variants that cannot count the feature."""
+    """No entry of the cache changes the result, even if its variant cannot count the feature."""
     entry(tuned).write_bytes(seal([f"{name} {choice} 2000" for name in ["rgb", "gray", "hsv"]]))
     result = ingest(tuned, photos, "-v")
     check_identity(tuned, result, identity)

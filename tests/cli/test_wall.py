@@ -9,8 +9,8 @@ import pytest
 
 from conftest import FEATURE
 
-OTHER_MOST = 0.1  # of the total, and
-OTHER_SECONDS = 0.2  # for the time between the stages of a short command
+OTHER_MOST = 0.1  # of the total, or
+OTHER_SECONDS = 0.2  # this time between the stages of a short command
 
 
 def check(clpipe, tmp_path, arguments, stages):

@@ -48,7 +48,7 @@ def test_equals_scikit_learn(data, tmp_path, iterations):
     assert attributes["inertia"] == pytest.approx(wanted.inertia_, rel=1e-6)
     assert attributes["iterations"] == wanted.n_iter_
     assert numpy.array_equal(arrays["sizes"], numpy.bincount(arrays["labels"], minlength=8))
-    # Each value of the history is for the centroids at the start of an iteration.
+    # Each value of the history refers to the centroids at the start of an iteration.
     before = first.astype(float)
     for value in arrays["inertia_history"][:3]:
         squares = ((rows[:, None].astype(float) - before) ** 2).sum(2)

@@ -1,6 +1,6 @@
-/* test_coefficients.c: pixels that decode/dct.c makes of JPEG coefficients equal those of the
+/* test_coefficients.c: pixels that decode/dct.c computes from JPEG coefficients equal those of the
  * library's rows, and failures are the same. A stream that decode/stream.c accepts gives the same
- * pixels and is not a failure by rows. */
+ * pixels, and its rows can be decoded without a failure. */
 #include "runner.h"
 
 #include "base/clock.h"

@@ -126,7 +126,7 @@ static struct result decode_blob(struct decode *decode, const struct blob *blob)
     }
     murmur3_final(&hash, result.pixels);
     result.bytes_read = decode_bytes_read(decode);
-    result.info.memory = 0; /* of an isolated decoder, this is its worker's memory */
+    result.info.memory = 0; /* an isolated decoder reports its worker's memory */
     return result;
 }
 

@@ -132,8 +132,8 @@ static void test_strips(void **state)
     free(picture.rgb);
 }
 
-/* Where pixel (x, y) of the upright picture is stored, from the definition of the orientation tag,
- * which says at which edges row 0 and column 0 of the stored picture are. */
+/* Computes where pixel (x, y) of the upright picture is stored. The orientation tag defines which
+ * visual edges the stored row 0 and column 0 are. */
 static void stored_place(uint32_t *row, uint32_t *column, uint8_t orientation, uint32_t x,
                          uint32_t y, uint32_t width, uint32_t height)
 {

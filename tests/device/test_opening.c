@@ -15,7 +15,7 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t event;
-    unsigned opened;  /* number of the step's opened states */
+    unsigned opened;  /* number of times the step was opened */
     bool open, fails; /* result of opening the second one, which waits for it */
     unsigned delivered, failures, alive;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .event = PTHREAD_COND_INITIALIZER};

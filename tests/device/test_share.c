@@ -61,7 +61,7 @@ static void pending_work_is_limited(void **state)
     set(&two, MB, 1e7, 2 * MB, 1e7);
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_int_equal(cut, MB);
-    /* An idle one gets a piece of a large part, of the same size. */
+    /* An idle ring gets a piece of that size from a large part. */
     set(&two, 0, 1e7, 2 * MB, 1e7);
     assert_int_equal(choose(&cut, &two, 50 * MB), 0);
     assert_in_range(cut, 19 * MB / 10, 21 * MB / 10);
@@ -75,7 +75,7 @@ static void unmeasured_rings_get_small_parts(void **state)
     set(&two, 0, 0, 0, 1e9);
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_in_range(cut, 1, MB / 10);
-    /* An unmeasured one gets only one part at a time. */
+    /* An unmeasured ring gets only one part at a time. */
     two.ring[0].pending = cut;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
@@ -93,7 +93,7 @@ static void rings_of_one_kind_share_a_rate(void **state)
     two.ring[0].alike = two.ring[1].alike = 1;
     assert_int_equal(choose(&cut, &two, 900 * MB), 1);
     assert_int_equal(cut, 900 * MB);
-    /* The measured rate of one applies to the other, too. */
+    /* A rate measured for one ring also applies to the other. */
     two.ring[0].rate = 1e9;
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.ring[1].pending = 4 * MB;
@@ -102,7 +102,7 @@ static void rings_of_one_kind_share_a_rate(void **state)
     two.ring[1].last_took = 1;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
-    /* Next to a device of another kind, it is tried. */
+    /* Next to a device of another kind, the ring is tried. */
     two.ring[1].alike = 2;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, 32 << 10);
@@ -115,10 +115,10 @@ static void slow_rings_are_tried_again(void **state)
     uint64_t cut;
     set(&two, 0, 1e5, 0, 1e9);
     assert_int_equal(choose(&cut, &two, MB), 1);
-    two.ring[0].last_took = 1; /* it has been idle for longer than that */
+    two.ring[0].last_took = 1; /* it has been idle for longer */
     assert_int_equal(choose(&cut, &two, MB), 0);
     assert_int_equal(cut, 32 << 10);
-    /* It is left alone for 16 times the duration of its last slot, here a minute. */
+    /* The ring is left alone for 16 times the duration of its last slot, here a minute. */
     two.ring[0].last_took = 60 * 1000000000ll;
     two.ring[0].last_end = clock_now() - 15 * two.ring[0].last_took;
     assert_int_equal(choose(&cut, &two, MB), 1);
@@ -146,7 +146,7 @@ static void while_kernels_are_built(void **state)
     two.ring[1].failed = false;
     two.ring[1].built = true;
     assert_int_equal(choose(&cut, &two, MB), 1);
-    /* This holds whatever its expected rate. */
+    /* A ring without kernels is not chosen, however high its rate. */
     set(&two, 0, 1e12, 0, 1e6);
     two.ring[0].built = false;
     assert_int_equal(choose(&cut, &two, 100), 1);
@@ -174,7 +174,7 @@ static void rates_are_measured_from_the_second_slot_on(void **state)
     struct ring ring = {0};
     share_measure(&ring, MB, clock_now() - 1000000000);
     assert_true(ring.rate == 0);
-    ring.last_end = clock_now() - 500000000; /* it had other slots before this one */
+    ring.last_end = clock_now() - 500000000; /* the ring had earlier slots */
     share_measure(&ring, MB, clock_now() - 1000000000);
     assert_in_range((uint64_t)ring.rate, MB * 18 / 10, MB * 2);
     ring.last_end = clock_now() - 1000000000;

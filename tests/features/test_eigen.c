@@ -73,7 +73,8 @@ static void repeated_eigenvalues(void **state)
     assert_true(fabs(values[0] - 5) < 1e-12 && fabs(values[3] - 1) < 1e-12);
 }
 
-/* As from a few flat or striped descriptors: most eigenvalues are zero except for rounding. */
+/* A matrix as from a few flat or striped descriptors: most eigenvalues are zero except for
+ * rounding. */
 static void few_directions(void **state)
 {
     (void)state;

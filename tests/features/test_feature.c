@@ -247,8 +247,8 @@ static void words(void **state)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* Where a stored pixel is in the upright picture: EXIF 2.32, "Orientation", which says at which
- * sides of the picture row 0 and column 0 are. */
+/* Computes where a stored pixel is in the upright picture. EXIF 2.32, "Orientation", defines which
+ * visual edges the stored row 0 and column 0 are. */
 static void upright(uint32_t *ux, uint32_t *uy, uint32_t x, uint32_t y, uint32_t width,
                     uint32_t height, uint8_t orientation)
 {
@@ -398,7 +398,7 @@ static void shares_and_roots_are_rounded_once(void **state)
         check_values("rgb:bins=100,grid=2x2", rgb);
         check_values("rgb:bins=100,grid=4x1,normalize=hellinger", rgb);
     }
-    /* The data include values for which single precision would differ. */
+    /* The data include values for which single precision would give another result. */
     assert_true(delicate[0] > 100 && delicate[1] > 100);
 }
 
@@ -419,7 +419,7 @@ static void known_values(void **state)
     feature_store_values(values, &set.feature[1], counts);
     assert_int_equal(bits(values[0]), 0x3f13cd3a); /* sqrt(1/3) */
     feature_store_values(values, &set.feature[0], large);
-    assert_int_equal(bits(values[0]), 0x3f000000); /* 2^33 pixels are no overflow */
+    assert_int_equal(bits(values[0]), 0x3f000000); /* 2^33 pixels do not overflow */
     uint32_t raw[3];
     feature_store_values(raw, &set.feature[2], large);
     assert_memory_equal(raw, large, sizeof raw);
@@ -464,7 +464,7 @@ static void bins_of_single_pixels(void **state)
     assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 0, 255), 120);
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 1), 179);   /* floor(-60 / 255) = -1 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 255), 150); /* R is first of the largest */
-    assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 255), 90);  /* here G is: 180 */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 255), 90);  /* G is first: 180 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 254, 255, 0), 30);  /* 120 + floor(-59.8) = 60 */
     /* Values where rounding down and truncation give different bins, for each largest channel. */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 10), 178); /* 360 + floor(-2.35) = 357 */

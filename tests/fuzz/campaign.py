@@ -119,7 +119,7 @@ class Campaign:
         with open(log, "rb") as file:
             text = file.read().decode(errors="replace")
         done = re.search(r"number_of_executed_units: (\d+)", text)
-        # A process that printed no statistics had done at least this many executions at its last line.
+        # A process that printed no statistics executed at least the number in its last line.
         last = re.findall(r"^#(\d+)\t", text, re.M)
         peak = re.search(r"peak_rss_mb: *(\d+)", text)
         with self.lock:

@@ -16,7 +16,7 @@
 struct fuzz_target {
     char name[16];
     void (*run)(const struct fuzz_target *target, const uint8_t *data, size_t size);
-    /* Corrects the checksums in the bytes, without which a reader would stop at the first one. NULL
+    /* Corrects the checksums in the bytes, because a reader would stop at the first wrong one. NULL
      * if the format has none. */
     void (*seal)(uint8_t *data, size_t size);
     /* Mutates only the parts that clpipe itself reads, by calling `change`, which returns the new

@@ -1,5 +1,4 @@
-/* test_beside.c: a stop while sidecar files are being read is reported as an interruption, not as
- * their end. */
+/* test_beside.c: a stop while sidecar files are being read is reported as an interruption. */
 #include "../sources/test_walk.h"
 
 #include "ingest/beside.h"

@@ -13,8 +13,8 @@
 
 static uint8_t codes[COUNT][CODE_BYTES], mask[CODE_BYTES];
 
-/* Random codes; two of three later ones are copies with some bits changed, some of them
- * mirrored. */
+/* Random codes; of the later ones, two in three are copies with some bits changed, and some of
+ * these are mirrored. */
 static void make_codes(void)
 {
     uint32_t random = RANDOM_START;

@@ -53,7 +53,7 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
 {
     uint32_t i, j;
     (void)mirrored;
-    scratch->a[0] = 1; /* only one thread may use the scratch memory */
+    scratch->a[0] = 1; /* no other thread may use this scratch memory */
     memcpy(&i, a->pixel, sizeof i);
     memcpy(&j, b->pixel, sizeof j);
     __atomic_fetch_add(&compared, 1, __ATOMIC_RELAXED);
@@ -170,7 +170,7 @@ static void pairs_of_copies_are_not_compared(void **state)
     (void)state;
     make_pairs(10, false);
     agreeing = 65536;
-    /* Half of the pairs within families are certain; most of the others are of two copies. */
+    /* Half of the pairs within families are certain; most of the others connect two copies. */
     assert_in_range(check(CLASSES, 1), 1, pair_count / 2);
 }
 

@@ -1,5 +1,6 @@
 /* test_blur.c: the blur kernels compared with plain C on all devices, with exact and rounded-up
- * ranges; and what work-items at the corners of a range see. Run it under Oclgrind, too. */
+ * ranges; and the sizes and IDs of work-items at the corners of a range. Run it under Oclgrind,
+ * too. */
 #include "runner.h"
 
 #include "base/random.h"

@@ -279,7 +279,8 @@ static uint32_t hsv_of(int r, int g, int b)
     return ((uint32_t)hue * 256 + (uint32_t)s) * 256 + (uint32_t)most;
 }
 
-/* The kernels divide in float32: checks all colours, and all hues with all numbers of bins. */
+/* The kernels divide in float32, so all colours are tested, and all hues with all numbers of
+ * bins. */
 static void check_hsv(const struct ocl_device *device)
 {
     static const char prologue[] =

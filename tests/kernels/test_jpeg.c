@@ -1,4 +1,4 @@
-/* test_jpeg.c: the kernels that make pixels and thumbnails of JPEG coefficients, compared with
+/* test_jpeg.c: the kernels that compute pixels and thumbnails from JPEG coefficients, compared with
  * plain C on all devices. Run it under Oclgrind, too. */
 #include "test_self_test.h"
 

@@ -154,7 +154,7 @@ static void programs_of_a_context(void **state)
     ocl_context_close(&context);
 }
 
-/* PoCL offers the CPU as any number of devices. */
+/* PoCL can present the CPU as any number of devices. */
 static int open_devices(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* test_quality.c: the kernel for words of the kind quality compared with plain C on all devices,
- * also in the way other devices run it. */
+ * also with the settings for other devices. */
 #include "test_self_test.h"
 
 #include "device/plan.h"

@@ -118,7 +118,7 @@ static void test_sizes(void **state)
 {
     (void)state;
     static const uint32_t cases[][5] = {
-        /* width, height, side: scaled */
+        /* width, height, side, scaled width and height */
         {640, 480, 256, 256, 192},
         {480, 640, 256, 192, 256},
         {256, 256, 256, 256, 256},

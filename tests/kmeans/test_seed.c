@@ -3,8 +3,8 @@
 
 #include "../../pipeline/kmeans/seed.c"
 
-/* The candidates of five rounds would be a quarter of the rows: a round picks a fifth of the number
- * that it picks for one row more. */
+/* Five rounds would pick a quarter of the rows as candidates, so each round picks only a fifth of
+ * the number that it picks with one more row. */
 static void candidates_are_limited_to_a_quarter(void **state)
 {
     (void)state;

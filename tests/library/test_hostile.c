@@ -371,8 +371,8 @@ static void call_1000(struct caller *caller)
 }
 
 /* With CLPIPE_LONG, 10,000 calls. PoCL's compiler, loaded for the first kernel that is not cached,
- * takes a hundred megabytes once; so the test counts in how many thousands of calls the memory
- * grows by more than 2 MiB. Sanitizers, which report leaks themselves, retain freed memory. */
+ * takes a hundred megabytes once; so the test counts how many times a thousand calls need more than
+ * 2 MiB of additional memory. Sanitizers, which report leaks themselves, retain freed memory. */
 static void one_thread(void **unused)
 {
     (void)unused;

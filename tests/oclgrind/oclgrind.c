@@ -2,7 +2,7 @@
  * LD_PRELOAD.
  *
  * After a fill or a write from the host, Oclgrind treats the rest of the buffer, and the parent of
- * a sub-buffer, as uninitialised. This library replaces each of these by one write of the whole
+ * a sub-buffer, as uninitialised. This library replaces each such command by one write of the whole
  * buffer with its current contents. Reads of data that was never written are therefore no longer
  * detected in these buffers. A buffer at the address of an earlier one would inherit its state, so
  * addresses are never reused. */

@@ -379,7 +379,7 @@ static void test_what_clusters_depend_on(void **state)
         assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
         clustered_clear(&c);
         if (variant == 0) {
-            /* A touched file changes its row, but not its values. Item 8 is an image. */
+            /* Touching a file changes its row but not its values. Item 8 is an image. */
             assert_true(clusters_after(f, ids, 8, true));
         } else if (variant == 1) {
             assert_false(clusters_after(f, ids, 8, false));

@@ -158,7 +158,7 @@ static void test_copied(void **state)
     H5Fclose(to);
     H5Fclose(from);
     assert_all_there(other);
-    /* The dataset has a scale again: the copied one. */
+    /* The dataset has its scale again, now the copied one. */
     to = H5Fopen(other, H5F_ACC_RDONLY, H5P_DEFAULT);
     hid_t dataset = H5Dopen2(to, "notes/deep/values", H5P_DEFAULT);
     hid_t scale = H5Dopen2(to, "my_axis", H5P_DEFAULT);

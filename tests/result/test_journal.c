@@ -1,5 +1,5 @@
-/* test_journal.c: records are added in any order and blocks are written in order; logs are resumed,
- * stopped, have gaps, or are written by two processes at once. */
+/* test_journal.c: records are added in any order and blocks are written in order; journals are
+ * stopped and resumed, have gaps, or are written by two processes at once. */
 #include "result/journal.h"
 #include "runner.h"
 #include <stdio.h>
@@ -224,7 +224,7 @@ static void test_stopped_and_resumed(void **state)
                    (row < 52) == b_first ? "b" : "c");
     journal_close(&journal);
 
-    /* A new start leaves nothing of the old logs. */
+    /* A fresh start leaves nothing of the old logs. */
     journal = begin(place, "{\"a\":1}", true);
     assert_int_equal(journal_records(journal)->rows[RECORDS_IMAGES], 0);
     assert_int_equal(journal_records(journal)->logs, 1);

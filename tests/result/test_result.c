@@ -1,4 +1,4 @@
-/* test_result.c: files that are damaged or made up. */
+/* test_result.c: files that are damaged by accident or on purpose. */
 #include "base/process.h"
 #include "test_store_common.h"
 #include <errno.h>
@@ -462,7 +462,7 @@ static int read_in_child(const char *path, const char *messages)
         alarm(20);
         for (size_t i = 0; SANITIZED && i < sizeof crashes / sizeof *crashes; i++)
             signal(crashes[i],
-                   SIG_DFL); /* not the test's handlers; after a report, a sanitizer exits */
+                   SIG_DFL); /* default actions: sanitizers exit after their own report */
         _exit(read_all(path, &error));
     }
     int status;
@@ -471,7 +471,7 @@ static int read_in_child(const char *path, const char *messages)
     while ((ended = wait4(child, &status, 0, &usage)) < 0 && errno == EINTR)
         ;
     assert_int_equal(ended, child);
-    if (SANITIZED && WIFSIGNALED(status)) /* then the program does not report crashes */
+    if (SANITIZED && WIFSIGNALED(status)) /* with sanitizers, the program does not report crashes */
         return ENDED;
     assert_true(WIFEXITED(status));
     assert_true(SANITIZED || usage.ru_maxrss < 400 << 10);

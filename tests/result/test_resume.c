@@ -17,7 +17,7 @@ static void nap(long microseconds)
     nanosleep(&time, NULL);
 }
 
-/* Returns the file that an uninterrupted run makes of items 0 to count. */
+/* Returns the file that an uninterrupted run makes from items 0 to count. */
 static char *reference(struct fixture *f, uint64_t count, size_t *size)
 {
     struct store_summary summary;

@@ -106,7 +106,7 @@ static void test_written_and_carried_over(void **state)
     making = (struct making){.code = true, .version = 1, .items = ITEMS + 30};
     run(f, &making);
     assert_extras(f, &making, true, 160, ITEMS + 20);
-    /* If they are requested again, missing ones are made, some of which is impossible. */
+    /* If they are requested again, missing ones are made where possible. */
     making.size = making.wanted = 160;
     run(f, &making);
     assert_extras(f, &making, true, 160, making.items);

@@ -257,8 +257,8 @@ static void add_part(uint32_t *words, struct device_test *test, struct histogram
     free(got);
 }
 
-/* A picture in strips, one of them in pieces of rows: the words of all parts add up to the
- * reference's. */
+/* A picture in strips, one of them in pieces of rows: the words of all parts add up to those of the
+ * reference. */
 static void check_parts(struct device_test *test, const struct feature_set *features,
                         uint8_t orientation)
 {

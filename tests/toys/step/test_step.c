@@ -330,7 +330,7 @@ static int make_files(void **state)
         snprintf(name, sizeof name, "pictures/%02u.jpg", i);
         write_jpeg(name, 300 + 10 * i, 420 - 12 * i, i % 3 ? 3 : 1, &random);
     }
-    /* A truncated picture: the host decides about it, with or without the step. */
+    /* The host decides on this truncated picture, with or without the step. */
     return truncate(file("pictures/07.jpg"), 9000);
 }
 
