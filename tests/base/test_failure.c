@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void messages_end(void **state)
+static void messages_end_with_the_cause(void **state)
 {
     (void)state;
     struct failure failure;
@@ -28,5 +28,5 @@ static void messages_end(void **state)
     assert_string_equal(strchr(failure.message, ':'), ": Permission denied");
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(messages_end)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(messages_end_with_the_cause)};
 TEST_GROUP(failure, NULL, NULL)

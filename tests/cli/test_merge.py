@@ -83,7 +83,7 @@ def test_equals_one_ingest(clpipe, place, way):
 
 @pytest.mark.deep
 @WAYS
-def test_all_commands_accept_it(clpipe, place, way):
+def test_all_commands_accept_merged_files(clpipe, place, way):
     """Commands print and store the same for the merged file as for a file of one ingest."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", *way, cwd=place))
     numpy.save(place / "x.npy", numpy.random.default_rng(SEED).random((21, 5), "f4"))

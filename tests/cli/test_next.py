@@ -94,7 +94,7 @@ def datasets(f):
 
 
 @pytest.mark.deep
-def test_is_read_and_counted(clpipe, file, identity):
+def test_planned_objects_are_read_and_counted(clpipe, file, identity):
     verified = clpipe("verify", file)
     assert verified.returncode == 0, verified.stdout
     assert digest(file) == identity.identity(file)
@@ -106,7 +106,7 @@ def test_is_read_and_counted(clpipe, file, identity):
     assert digest(file) != before
 
 
-def test_commands_keep_it(clpipe, file, identity):
+def test_commands_keep_planned_objects(clpipe, file, identity):
     result = clpipe("cluster", file, "--feature", "rgb_8x8x8", "-k", 2, "--name", "other", "--device", "cpu")
     assert result.returncode == 0, result.stderr
     with h5py.File(file) as f:

@@ -355,7 +355,7 @@ def test_resumed_three_times(work, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["report.json", "x.h5"]
 
 
-def test_no_directory_stays_where_open_files_are_renamed(finished, shim, tmp_path):
+def test_renamed_open_files_leave_no_directory(finished, shim, tmp_path):
     shutil.copy(finished, tmp_path / "f.h5")
     result = run_clpipe("cluster", "f.h5", "-k", 2, "--name", "two", "--feature", "counts", cwd=tmp_path,
                         env=shim(SHIM_HIDES="1"))

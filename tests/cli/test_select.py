@@ -222,7 +222,7 @@ def test_similar_images_of_other_clusters_are_counted(folder, select, tmp_path):
 
 @pytest.mark.parametrize("more", [[], [9]])
 def test_covering_radius_within_limits_of_clusters(folder, select, tmp_path, more):
-    """Images that --per-cluster excludes count, too: none of them is farther away than the radius."""
+    """No image is farther away than the radius, even if --per-cluster excludes it."""
     _, _, values = clusters_of(folder)
     select(*more, "--per-cluster", 2, "--method", "diverse", "--feature", "rows", "--json", "out.json")
     chosen = values[stored(tmp_path)[0]].astype("f8")

@@ -49,7 +49,7 @@ def test_equals_the_file(clpipe, packed):
     assert clpipe("verify", "stream.h5", cwd=packed).returncode == 0
 
 
-def test_compressed_and_several(clpipe, packed, tmp_path):
+def test_compressed_and_several_streams(clpipe, packed, tmp_path):
     data = (packed / "t.tar").read_bytes()
     other = made_tar([("behind/a.jpg", b"no picture")])
     for name, stream in {"gz": gzip.compress(data, 1), "two": data + other}.items():
@@ -121,7 +121,7 @@ def test_killed_while_it_waits(clpipe, packed, tmp_path, how):
     assert digest(tmp_path / "k.h5") == digest(packed / "stream.h5")
 
 
-def test_again(clpipe, packed, tmp_path):
+def test_repeated_streams(clpipe, packed, tmp_path):
     """Sending the same stream again changes nothing; also with a limit, and between other sources."""
     data = (packed / "t.tar").read_bytes()
     (tmp_path / "s.h5").write_bytes((packed / "stream.h5").read_bytes())
@@ -152,7 +152,7 @@ def test_again(clpipe, packed, tmp_path):
     (("ingest", "tar:-", "-o", "x.h5", "--shard", "0/2"), "cannot share"),
     (("list", "tar:-", "-o", "x.list"), "files"),
     (("codebook", "tar:-", "--feature", "sift:fisher=4", "-o", "c.h5"), "sample")])
-def test_is_refused(clpipe, packed, tmp_path, args, why):
+def test_refused_commands(clpipe, packed, tmp_path, args, why):
     result = send(clpipe, (packed / "t.tar").read_bytes(), *args, cwd=tmp_path)
     assert result.returncode in (2, 3)
     assert len(error_lines(result)) == 1 and why in result.stderr, result.stderr

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void promises(void **state)
+static void promised_formats(void **state)
 {
     (void)state;
     static const char *const yes[] = {"a.jpg",       "A.JPG",      "d/e.JpEg", "x.tar.png",
@@ -42,7 +42,7 @@ struct content {
         format, sizeof bytes - 1, bytes                                                            \
     }
 
-static void content(void **state)
+static void recognised_formats(void **state)
 {
     (void)state;
     static const struct content contents[] = {
@@ -119,7 +119,7 @@ static void content(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(promises),
-    cmocka_unit_test(content),
+    cmocka_unit_test(promised_formats),
+    cmocka_unit_test(recognised_formats),
 };
 TEST_GROUP(formats, NULL, NULL)

@@ -204,7 +204,7 @@ static void check_picture(struct bytes picture, enum reason whole)
     free(picture.data);
 }
 
-static void front_to_back(void **state)
+static void read_sequentially(void **state)
 {
     (void)state;
     check_picture(make_ppm(WIDTH, HEIGHT), REASON_NONE);
@@ -213,7 +213,7 @@ static void front_to_back(void **state)
     check_picture(make_png(LARGE, LARGE), REASON_NONE);
 }
 
-static void with_jumps(void **state)
+static void read_with_seeks(void **state)
 {
     (void)state;
     const bool there = format_at(3)->library != NULL;
@@ -240,8 +240,8 @@ static void the_file_around_a_member_changes(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(front_to_back),
-    cmocka_unit_test(with_jumps),
+    cmocka_unit_test(read_sequentially),
+    cmocka_unit_test(read_with_seeks),
     cmocka_unit_test(the_file_around_a_member_changes),
 };
 TEST_GROUP(input, NULL, NULL)

@@ -182,7 +182,8 @@ class Job:
             assert result.returncode == self.code, result.stderr
             assert look(place) == self.expected
         for name, now in look(place).items():
-            # The result is unchanged or complete; if it has other failures than expected, it must verify.
+            # The result is unchanged or complete; if it has unexpected failures, clpipe verify must accept
+            # it.
             if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
                 verified = run_clpipe("verify", place / name)
                 assert verified.returncode == 0, verified.stdout + verified.stderr

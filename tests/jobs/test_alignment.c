@@ -213,7 +213,7 @@ static void small_or_flat_pictures_are_not_copies(void **state)
     assert_true(compare().same);
 }
 
-/* A spot of 4 x 4 pixels at 16 times the resolution is not visible in the small planes. */
+/* The small planes do not show a spot of 4 x 4 pixels in planes with 16 times as many pixels. */
 static void a_spot_makes_a_copy_uncertain(void **state)
 {
     static uint8_t fine[2][ALIGNMENT_FINE * ALIGNMENT_FINE];
