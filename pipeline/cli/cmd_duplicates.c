@@ -70,6 +70,9 @@ static enum status check_options(const struct command_state *state, struct error
         return misuse(
             err, options->command,
             "--check reports which files of LIST must stay: leave out --keep, -o and --format");
+    if (options->force && !options->output && !own->to_list && !own->to_list_members)
+        return misuse(err, options->command,
+                      "--force requires -o, --to-list or --to-list-members FILE");
     const char *files[] = {state->output, own->to_list, own->to_list_members};
     static const char *const names[] = {"-o", "--to-list", "--to-list-members"};
     for (int i = 0; i < 3; i++) {

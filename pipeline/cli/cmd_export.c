@@ -13,17 +13,56 @@
 #include "jobs/shards.h"
 #include "result/sidecars.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define OWN struct export_options
 
+#define NAME(name) #name,
 #define WORD(name) "|" #name
 #define KIND(name) &export_##name,
 
 #define WHAT (&EXPORTS(WORD)[1]) /* "features|labels|..." */
 
 static const struct export_kind *const kinds[] = {EXPORTS(KIND)};
+static const char *const kind_names[] = {EXPORTS(NAME)};
+
+static const struct {
+    const char *name;
+    unsigned takes;
+} conditional[] = {{"feature", TAKES_FEATURE},      {"name", TAKES_NAME},
+                   {"absolute-paths", TAKES_PATHS}, {"link", TAKES_LINK},
+                   {"selection", TAKES_SHARDS},     {"samples", TAKES_SHARDS},
+                   {"shard-bytes", TAKES_SHARDS},   {"shuffle", TAKES_SHARDS},
+                   {"seed", TAKES_SHARDS},          {"shard", TAKES_SHARDS}};
+
+/* Options without effect on what is written are refused. */
+static enum status check_conditional(const struct export *export, struct error *err)
+{
+    const struct options *options = export->options;
+    for (size_t i = 0; i < sizeof conditional / sizeof *conditional; i++) {
+        char takers[128] = "";
+        if (!options_given(options, conditional[i].name) ||
+            export->kind->takes & conditional[i].takes)
+            continue;
+        for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
+            if (kinds[j]->takes & conditional[i].takes)
+                snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s%s",
+                         *takers ? " or " : "", kind_names[j]);
+        return misuse(err, options->command, "--%s requires --what %s", conditional[i].name,
+                      takers);
+    }
+    if (export->own->absolute_paths && export->format == FORMAT_NPY)
+        return misuse(err, options->command, "--absolute-paths: a .npy file holds no paths");
+    if (export->own->absolute_paths && export->kind == &export_tree &&
+        export->own->link != LINK_SYMBOLIC)
+        return misuse(err, options->command, "--absolute-paths requires symbolic links");
+    if (options_given(options, "seed") && !export->own->shuffle)
+        return misuse(err, options->command, "--seed requires --shuffle");
+    return STATUS_OK;
+}
 
 static enum status check_options(const struct export *export, struct error *err)
 {
@@ -31,8 +70,6 @@ static enum status check_options(const struct export *export, struct error *err)
     const struct export_options *own = export->own;
     const struct export_kind *kind = export->kind;
     const bool shards = kind == &export_shards;
-    static const char *const of_shards[] = {"selection", "samples", "shard-bytes",
-                                            "shuffle",   "seed",    "shard"};
     if (!kind)
         return misuse(err, options->command, "--what is missing: give one of %s", WHAT);
     const char *what = CHOICE_WORD(options, "what");
@@ -43,17 +80,16 @@ static enum status check_options(const struct export *export, struct error *err)
         return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
     if (!kind->directory && own->to)
         return misuse(err, options->command, "--to requires --what tree or --what shards");
-    if (kind != &export_tree && options_given(options, "link"))
-        return misuse(err, options->command, "--link requires --what tree");
-    for (unsigned i = 0; i < sizeof of_shards / sizeof *of_shards && !shards; i++)
-        if (options_given(options, of_shards[i]))
-            return misuse(err, options->command, "--%s requires --what shards", of_shards[i]);
     if (shards && own->name)
         return misuse(err, options->command,
                       "--name is not for shards: --selection names the images to write");
+    if (check_conditional(export, err) != STATUS_OK)
+        return STATUS_USAGE;
     if (kind->directory && options->force)
         return misuse(err, options->command, "--force is for -o; %s",
                       shards ? "shards replace nothing" : "a tree replaces only a tree");
+    if (!kind->directory && options->force && !options->output)
+        return misuse(err, options->command, "--force requires -o FILE");
     if (export->format == FORMAT_NPY && !kind->npy)
         return misuse(err, options->command,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
@@ -127,7 +163,8 @@ static enum status make_shards(struct export *export, struct error *err)
     return report.left_out > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
-const struct export_kind export_shards = {.directory = true, .write = make_shards};
+const struct export_kind export_shards = {
+    .takes = TAKES_FEATURE | TAKES_SHARDS, .directory = true, .write = make_shards};
 
 static enum status run_export(const struct options *options, struct error *err)
 {

@@ -51,6 +51,13 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
         return error_remedy(err, REMEDY_OTHER_NAME);
     if (options_given(options, "prefer") && isnan(*alike))
         return misuse(err, options->command, "--prefer requires --semantic");
+    if (own->feature && isnan(*alike) && !select_methods[own->method].by_values)
+        return misuse(err, options->command, "--feature requires --semantic or --method diverse");
+    if (own->metric >= 0 && !select_methods[own->method].by_values)
+        return misuse(err, options->command, "--metric requires --method diverse");
+    if (options_given(options, "seed") && select_methods[own->method].by_values)
+        return misuse(err, options->command,
+                      "--method diverse chooses nothing at random: leave out --seed");
     return options_check_output(options, "--to-list", own->to_list, err);
 }
 

@@ -162,7 +162,8 @@ static enum status write_images(struct export *export, struct error *err)
                     put_image_row, &only_paths, err);
 }
 
-const struct export_kind export_images = {.open = open_sidecars, .write = write_images};
+const struct export_kind export_images = {
+    .takes = TAKES_PATHS, .open = open_sidecars, .write = write_images};
 
 static enum status put_failure(struct export *export, uint64_t row, void *context,
                                struct error *err)
@@ -188,7 +189,7 @@ static enum status write_failures(struct export *export, struct error *err)
     return put_rows(export, names, result_failures(export->result), put_failure, NULL, err);
 }
 
-const struct export_kind export_failures = {.write = write_failures};
+const struct export_kind export_failures = {.takes = TAKES_PATHS, .write = write_failures};
 
 static enum status put_quality(struct export *export, uint64_t row, void *context,
                                struct error *err)
@@ -231,7 +232,7 @@ static enum status write_quality(struct export *export, struct error *err)
     return status;
 }
 
-const struct export_kind export_quality = {.write = write_quality};
+const struct export_kind export_quality = {.takes = TAKES_PATHS, .write = write_quality};
 
 /* --- clusterings ----------------------------------------------------------------------------- */
 
@@ -482,7 +483,8 @@ static enum status write_clusters(struct export *export, struct error *err)
     return status;
 }
 
-const struct export_kind export_clusters = {.open = export_open_labels, .write = write_clusters};
+const struct export_kind export_clusters = {
+    .takes = TAKES_NAME | TAKES_PATHS, .open = export_open_labels, .write = write_clusters};
 
 static enum status put_sweep(struct export *export, uint64_t row, void *context, struct error *err)
 {
@@ -532,7 +534,8 @@ static enum status write_sweep(struct export *export, struct error *err)
     return status;
 }
 
-const struct export_kind export_sweep = {.open = open_clusters, .write = write_sweep};
+const struct export_kind export_sweep = {
+    .takes = TAKES_NAME, .open = open_clusters, .write = write_sweep};
 
 /* --- values ---------------------------------------------------------------------------------- */
 
@@ -706,8 +709,10 @@ static enum status write_features(struct export *export, struct error *err)
     return write_values(export, &table, err);
 }
 
-const struct export_kind export_features = {
-    .npy = true, .open = open_feature, .write = write_features};
+const struct export_kind export_features = {.takes = TAKES_FEATURE | TAKES_PATHS,
+                                            .npy = true,
+                                            .open = open_feature,
+                                            .write = write_features};
 
 static enum status read_centroids(struct export *export, uint64_t first, uint64_t count,
                                   void *values, struct error *err)
@@ -738,7 +743,7 @@ static enum status write_centroids(struct export *export, struct error *err)
 }
 
 const struct export_kind export_centroids = {
-    .npy = true, .open = open_clusters, .write = write_centroids};
+    .takes = TAKES_NAME, .npy = true, .open = open_clusters, .write = write_centroids};
 
 static enum status read_label_array(struct export *export, uint64_t first, uint64_t count,
                                     void *values, struct error *err)
@@ -762,7 +767,7 @@ static enum status write_labels(struct export *export, struct error *err)
 }
 
 const struct export_kind export_labels = {
-    .npy = true, .open = open_clusters, .write = write_labels};
+    .takes = TAKES_NAME | TAKES_PATHS, .npy = true, .open = open_clusters, .write = write_labels};
 
 /* The chosen images, in order, and the reasons. */
 struct chosen {
@@ -823,4 +828,5 @@ static enum status write_selection(struct export *export, struct error *err)
     return status;
 }
 
-const struct export_kind export_selection = {.write = write_selection};
+const struct export_kind export_selection = {.takes = TAKES_NAME | TAKES_PATHS,
+                                             .write = write_selection};

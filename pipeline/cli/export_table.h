@@ -21,8 +21,18 @@ struct export_options {
 
 struct export;
 
+/* Options that only some kinds take. */
+enum {
+    TAKES_FEATURE = 1, /* --feature */
+    TAKES_NAME = 2,    /* --name */
+    TAKES_PATHS = 4,   /* --absolute-paths */
+    TAKES_LINK = 8,    /* --link */
+    TAKES_SHARDS = 16, /* --selection, --samples and others of shards */
+};
+
 /* A word of --what. */
 struct export_kind {
+    unsigned takes; /* TAKES_... */
     bool npy;       /* may be a numpy array */
     bool directory; /* is written to --to; else a table, to -o or standard output */
     /* Reads what it needs before anything is written; NULL: nothing. */

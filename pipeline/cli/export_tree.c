@@ -665,5 +665,7 @@ static enum status make_tree(struct export *export, struct error *err)
     return tree.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 
-const struct export_kind export_tree = {
-    .directory = true, .open = export_open_labels, .write = make_tree};
+const struct export_kind export_tree = {.takes = TAKES_NAME | TAKES_PATHS | TAKES_LINK,
+                                        .directory = true,
+                                        .open = export_open_labels,
+                                        .write = make_tree};

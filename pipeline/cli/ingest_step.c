@@ -288,6 +288,28 @@ static enum status check_codebook_used(const struct ingest_plan *plan,
                             : STATUS_OK;
 }
 
+/* Neither are --normalize, --blur and --store if every feature says otherwise. */
+static enum status check_defaults_used(const struct ingest_plan *plan,
+                                       const struct options *options, struct error *err)
+{
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    static const char *const names[] = {"normalize", "blur", "store"};
+    bool used[3] = {false};
+    for (unsigned i = 0; i < plan->features.count; i++) {
+        const struct feature *feature = &plan->features.feature[i];
+        if (feature->kind == &feature_quality)
+            continue;
+        used[0] |= feature->normalize == (enum feature_normalize)ingest->normalize;
+        used[1] |= (feature->image.blur > 0) == (ingest->blur > 0);
+        used[2] |= feature->store == (enum feature_store)ingest->store;
+    }
+    for (int i = 0; i < 3; i++)
+        if (options_given(options, names[i]) && !used[i])
+            return misuse(err, options->command, "--%s %s: every feature has another of its own",
+                          names[i], CHOICE_WORD(options, names[i]));
+    return STATUS_OK;
+}
+
 /* Shards that learned their own codebooks would have features that cannot be compared. */
 static enum status check_shard_codebooks(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
@@ -343,6 +365,8 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
         status = misuse(err, options->command, "--strict and --allow-failures cannot be combined");
     else if (ingest->add && ingest->fresh)
         status = misuse(err, options->command, "--add and --fresh cannot be combined");
+    else if (ingest->add && ingest->features.count == 0 && ingest->preset < 0 && !ingest->quality)
+        status = misuse(err, options->command, "--add requires --feature, --preset or --quality");
     if (status == STATUS_OK)
         status = takeover_open(&out->takeover, options, err);
     if (status != STATUS_OK)
@@ -351,6 +375,7 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     if (status != STATUS_OK)
         goto out;
     if ((status = check_codebook_used(out, options, err)) ||
+        (status = check_defaults_used(out, options, err)) ||
         (status = check_shard_codebooks(out, options, err)))
         goto out;
     status = write_parameters(&out->parameters, &out->features, &out->takeover.options.image.common,

@@ -261,7 +261,7 @@ static void next_line(struct text *text, const struct ingest_report *report,
     const uint32_t k = clustering_usual_k(report->summary.images);
     char rest[FEATURE_NAME_MAX + 64];
     int used = snprintf(rest, sizeof rest, " -k %u", k);
-    if (ingest->features.count > 1 || ingest->add) {
+    if (ingest->features.count > (ingest->add ? 0 : 1)) {
         struct feature_set set = {.count = 0};
         if (feature_set_add(&set, ingest->features.text[0],
                             (enum feature_normalize)ingest->normalize, NULL) != STATUS_OK)

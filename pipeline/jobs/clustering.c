@@ -165,6 +165,10 @@ static enum status choose_init(struct clustering *own, struct error *err)
         }
     if (is_sweep(own))
         return error_set(err, STATUS_USAGE, "a file of initial centroids requires a single k");
+    if (own->config->n_init > 1 && own->config->mini_batch == 0 && own->config->levels.count == 0)
+        return error_set(
+            err, STATUS_USAGE,
+            "every run from a file of initial centroids is the same: leave out --n-init");
     if (own->job.projected)
         return error_set(err, STATUS_USAGE, "initial centroids from a file cannot be projected");
     return read_initial(own, init, err);

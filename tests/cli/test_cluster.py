@@ -317,6 +317,8 @@ def test_the_only_row_of_a_cluster_is_not_moved_to_an_empty_one(tmp_path):
     arrays, _ = stored(tmp_path / "r.h5")
     assert arrays["centroids"].ravel().tolist() == [1.5, 100, 0]
     assert arrays["labels"].tolist() == [2, 0, 0, 1]
+    check_one_error(run_clpipe("cluster", "rows.npy", "-k", 3, "--init", "initial.npy", "--n-init", 2, "-o", "s.h5",
+                               cwd=tmp_path), 2, "leave out --n-init")
 
 
 @pytest.mark.parametrize("scale", [1e12, 1e17, 1e25, 1e37])

@@ -612,7 +612,8 @@ def test_files_are_replaced_on_request(clpipe, finished, tmp_path, content):
 @pytest.mark.parametrize("what", ["labels", "images", "failures", "features"])
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.npy", "t.txt"])
 def test_the_extension_gives_the_format(clpipe, finished, tmp_path, what, name):
-    ask = ["export", finished, "--what", what, "--feature", "counts", "--name", "kmeans"]
+    of = {"features": ["--feature", "counts"], "labels": ["--name", "kmeans"]}
+    ask = ["export", finished, "--what", what, *of.get(what, [])]
     result = clpipe(*ask, "-o", name)
     if name == "t.npy" and what in ("images", "failures"):
         check_one_error(result, 2, "npy is only for features, labels and centroids")

@@ -200,7 +200,10 @@ def test_missing_or_unknown_flags(flagged, tmp_path):
                     "--add --quality")
     check_one_error(run_clpipe("ingest", tmp_path / "p", "-o", tmp_path / "g.h5", "--quality", "--decode-scale", "2"), 2,
                     "--decode-scale 2")
-    assert run_clpipe("ingest", tmp_path / "p", "-o", tmp_path / "f.h5", "--quality", "--add", "-q").returncode == 0
+    check_one_error(run_clpipe("ingest", tmp_path / "p", "-o", tmp_path / "f.h5", "--add"), 2,
+                    "--add requires --feature, --preset or --quality")
+    added = run_clpipe("ingest", tmp_path / "p", "-o", tmp_path / "f.h5", "--quality", "--add")
+    assert added.returncode == 0 and "next        clpipe cluster " in added.stdout, added.stderr
     assert "dark" in run_clpipe("info", tmp_path / "f.h5", "--json", "-").stdout
 
 
