@@ -1,6 +1,6 @@
 /* bench.c: measures histogram kernels on a full slot.
  *
- * The pixels of every shape repeat after PERIOD_ROWS rows, so the expected counts of a gigabyte
+ * The pixels of every shape repeat after PERIOD_BYTES, so the expected counts of a gigabyte
  * follow from those of a few megabytes by the C reference: a picture consists of whole periods and
  * a remainder. */
 #include "device/bench.h"

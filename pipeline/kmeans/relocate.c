@@ -263,7 +263,7 @@ enum status relocate_rows(struct fit *fit, bool place, struct error *err)
     }
     if (status == STATUS_OK && given == 0)
         status = error_set(err, STATUS_FAILED,
-                           "k is %u, but there are fewer different rows; choose a smaller k",
+                           "k is %u, but there are fewer distinct rows; choose a smaller k",
                            fit->config->k);
     if (status == STATUS_OK && fit->shard->device_update.used && !fit->host_stale)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);

@@ -25,7 +25,7 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
 enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
     error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
-              distinct == 1 ? "is" : "are", NUMBER_OF(distinct, "different row"));
+              distinct == 1 ? "is" : "are", NUMBER_OF(distinct, "distinct row"));
     error_cause(err, CAUSE_DISTINCT, (int)distinct);
     return STATUS_FAILED;
 }

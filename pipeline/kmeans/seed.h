@@ -72,7 +72,7 @@ enum status seed_plus_plus(float *centroids, struct shard *shard, const double *
 /* Draws the first row, by weight if there are weights. */
 enum status seed_first_row(uint64_t *row, const struct data *data, const double *weights,
                            uint64_t seed, uint32_t stream, struct error *err);
-/* Fails because k exceeds the number of distinct rows, which becomes err->native. */
+/* Fails because k exceeds the number of distinct rows: CAUSE_DISTINCT, with that number as native. */
 enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err);
 void seed_progress(const struct cluster_config *config, const struct comm *comm, uint64_t done,
                    uint64_t total);

@@ -171,7 +171,7 @@ static enum status check_output(struct result **existing, const char *output, co
     path_for_message(shown, sizeof shown, output);
     *existing = NULL;
     if (stat(output, &out))
-        return STATUS_OK; /* change_open reports the problem */
+        return STATUS_OK; /* change_make reports the problem */
     if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return STATUS_OK;
     if (!S_ISREG(out.st_mode))

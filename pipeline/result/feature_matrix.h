@@ -25,7 +25,7 @@ enum status feature_matrix_find(struct feature_join *of, struct result_feature *
 enum status feature_matrix_open(struct matrix_source *out, struct result_feature *about,
                                 struct result *result, const char *name, struct error *err);
 
-/* Opens the features named by a preset (the JSON of result_preset, of this file or another), joined
+/* Opens the features named by a preset (the JSON of struct result.preset, of this file or another), joined
  * accordingly; *about is called RESULT_PRESET. STATUS_FAILED: the JSON is invalid; other errors as
  * above. */
 enum status feature_matrix_open_preset(struct matrix_source *out, struct result_feature *about,

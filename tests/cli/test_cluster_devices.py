@@ -107,7 +107,7 @@ def test_mini_batches_use_one_device(place, several, tmp_path):
 
 @pytest.fixture(scope="module")
 def large(several, tmp_path_factory):
-    """Rows in two parts of 2.3 MB each. One part has only three different rows and therefore three clusters."""
+    """Rows in two parts of 2.3 MB each. One part has only three distinct rows and therefore three clusters."""
     place = tmp_path_factory.mktemp("large")
     random = numpy.random.default_rng(6)
     rows = numpy.vstack([random.normal(0, 1, (9000, 64)), 50 + numpy.eye(3, 64)[random.integers(0, 3, 9000)]])

@@ -79,7 +79,7 @@ def test_name_does_not_matter(ask, tmp_path, rows):
 def test_float64_is_rounded_to_float32(ask, tmp_path):
     """As documented, values that differ only beyond the precision of float32 are equal."""
     save(tmp_path / "x.npy", numpy.array([[1.0], [1.0 + 1e-12], [1.0 - 1e-12]]))
-    check_one_error(ask("x.npy", "-k", 2), 3, "different row")
+    check_one_error(ask("x.npy", "-k", 2), 3, "distinct row")
     save(tmp_path / "x.npy", numpy.array([[1e300], [1.0]]))
     check_one_error(ask("x.npy", "-k", 2), 3, "row 0", "infinity", "float32")
 
@@ -237,7 +237,7 @@ def test_k_and_the_number_of_distinct_rows(ask, tmp_path, rows, init):
             assert (numpy.bincount(labels) == 30).all()
             os.remove(tmp_path / "r.h5")
         else:
-            check_one_error(result, 3, f"k is {k}", "different row", "smaller k")
+            check_one_error(result, 3, f"k is {k}", "distinct row", "smaller k")
             nothing_written(tmp_path, "x.npy", "initial.npy")
 
 

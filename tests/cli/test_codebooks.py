@@ -392,7 +392,7 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
             assert numpy.isfinite(values[:]).all() and (values[:] == values[0]).all(), name
     result = clpipe("cluster", "x.h5", "-k", "2")
     assert result.returncode == 3 and "all rows are equal: they have no principal components" in result.stderr
-    assert "k is 2, but there is only 1 different row" in result.stderr
+    assert "k is 2, but there is only 1 distinct row" in result.stderr
     ok(clpipe("cluster", "x.h5", "-k", "1", "--pca", "0"))
 
 

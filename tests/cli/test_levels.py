@@ -77,7 +77,7 @@ def test_levels_match_numpy(place, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_split(tmp_path, metric):
-    """Each cluster is clustered by itself, with at most as many centroids as it has different rows. Then all rows
+    """Each cluster is clustered by itself, with at most as many centroids as it has distinct rows. Then all rows
     are assigned to the nearest of all centroids."""
     random = numpy.random.default_rng(3)
     rows = random.normal(0, 9, (4, 12))[random.integers(0, 4, 600)] + random.normal(0, 1, (600, 12))

@@ -313,7 +313,7 @@ def test_more_clusters_than_files(clpipe, photos, tmp_path):
         Image.new("RGB", (30, 20), "red" if i else "blue").save(tmp_path / "p" / f"{i}.png")
     result = clpipe("run", "p", "-k", 3)
     assert result.returncode == 3
-    assert error_lines(result)[-1] == ("clpipe: k is 3, but there are only 2 different rows; choose a "
+    assert error_lines(result)[-1] == ("clpipe: k is 3, but there are only 2 distinct rows; choose a "
                                        "smaller k (the features are kept in clpipe.h5)")
     (tmp_path / "empty").mkdir()
     assert "too few" not in clpipe("run", "empty", "-o", "e.h5").stderr
@@ -539,7 +539,7 @@ def test_foreign_hdf5_that_is_not_a_matrix(clpipe, tmp_path):
     check_one_error(ask("f.h5:/cube"), 3, "3 dimensions")
     check_one_error(ask("f.h5:/names"), 3, "not numbers")
     check_one_error(ask("f.h5:/matrix", "--feature", "x"), 2, "--feature")
-    check_one_error(ask("f.h5:/matrix"), 3, "different row")
+    check_one_error(ask("f.h5:/matrix"), 3, "distinct row")
     assert os.listdir(tmp_path) == ["f.h5"]
 
 

@@ -414,7 +414,7 @@ def test_misuse(mixture, tmp_path, options, parts):
 
 def test_too_many(program, tmp_path):
     numpy.save(tmp_path / "rows.npy", numpy.repeat(numpy.eye(4, dtype="float32"), 3, axis=0))
-    for values, parts in (("2:40", ["k is 40", "12 rows"]), ("2:9", ["k is 9", "different row"])):
+    for values, parts in (("2:40", ["k is 40", "12 rows"]), ("2:9", ["k is 9", "distinct row"])):
         check_one_error(run_clpipe("cluster", "rows.npy", "-o", "r.h5", "-k", values, cwd=tmp_path),
                         3, *parts)
         assert not (tmp_path / "r.h5").exists()

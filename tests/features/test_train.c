@@ -106,7 +106,7 @@ static void poor_samples(void **state)
     codebook_project(projected, &codebook, sample);
     assert_int_equal(codebook_nearest(&codebook, projected), 0);
     feature_codebook_clear(&codebook);
-    for (uint32_t r = 0; r < 3; r++) /* one column varies; three different rows for 8 words */
+    for (uint32_t r = 0; r < 3; r++) /* one column varies; three distinct rows for 8 words */
         sample[r * COLUMNS + 5] = (uint8_t)(100 * r);
     train(&codebook, 3, 8, 2);
     check(&codebook, 3);

@@ -108,7 +108,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
                 best = min((self._run(X, k, init=3, initial=self._initials(X, k, random), **given)
                             for _ in range(self._n_init)), key=lambda found: float(found[2]))
         except InvalidError as error:
-            if "different row" not in str(error):
+            if "distinct row" not in str(error):
                 raise
             best = self._few(X, k, weights)
         self.cluster_centers_, self.labels_, self.inertia_, self.n_iter_ = best
