@@ -141,7 +141,7 @@ static enum status read_initial(struct clustering *own, const char *path, struct
     }
     const size_t values = (size_t)k * dimension;
     own->initial = held_array(&own->held, values, sizeof *own->initial);
-    status = held_check(&own->held, "the first centroids", err);
+    status = held_check(&own->held, "the initial centroids", err);
     if (status == STATUS_OK)
         status = matrix_read(&npy, 0, k, own->initial, err);
     if (status != STATUS_OK)

@@ -6,7 +6,7 @@
  *
  *   values   the completed values of k of a sweep, and the best outcome so far
  *   runs     the completed restarts for one k, and the best outcome so far
- *   run      one restart: some of its first centroids, or the centroids after some iterations
+ *   run      one restart: some of its initial centroids, or the centroids after some iterations
  *
  * An outcome is saved as its centroids; one assignment restores labels and the rest. The file uses
  * the machine's byte order. It is written under a temporary name and renamed. A file that is
@@ -30,7 +30,7 @@ struct checkpoint_fits {
 };
 
 enum checkpoint_stage {
-    CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, possibly none */
+    CHECKPOINT_SEEDING,  /* run.seeds initial centroids are known, possibly none */
     CHECKPOINT_ITERATING /* outcome->iterations are done, possibly all */
 };
 

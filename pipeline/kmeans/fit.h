@@ -1,4 +1,4 @@
-/* fit.h: runs k-means from first centroids to an outcome: the centroids, and the labels and sums
+/* fit.h: runs k-means from initial centroids to an outcome: the centroids, and the labels and sums
  * that depend on them.
  *
  * Every rank has one, with the same centroids and the same sums over all rows, and with labels and

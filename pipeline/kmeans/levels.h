@@ -23,7 +23,7 @@ struct cluster_level {
 
 /* Level 1 is the k-means of the rows, as in cluster_run. Each further level is the k-means of the
  * centroids below it, each with weight 1, by the same metric (hellinger: euclidean, as centroids are
- * of roots), seed and stop rule; given first centroids and weights apply to level 1. The label of a
+ * of roots), seed and stop rule; given initial centroids and weights apply to level 1. The label of a
  * row is the parent of its cluster in the level below.
  *
  * Resampling, `rounds` times: the `nearest` rows of each centroid (none of weight 0) are clustered

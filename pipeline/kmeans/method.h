@@ -1,7 +1,7 @@
 /* method.h: the k-means methods, which define an iteration.
  *
  * A method is one file and one row of KMEANS_METHODS. Everything around the iterations
- * (first centroids, restarts, the iteration limit, the state to resume from, the last assignment)
+ * (initial centroids, restarts, the iteration limit, the state to resume from, the last assignment)
  * is common to all: see fit.h. */
 #ifndef CLPIPE_KMEANS_METHOD_H
 #define CLPIPE_KMEANS_METHOD_H
@@ -22,7 +22,7 @@ struct method_step {
 struct kmeans_method {
     const char *name;
     bool one_device;  /* needs all rows on one device */
-    bool random;      /* restarts differ even with the same first centroids */
+    bool random;      /* restarts differ even with the same initial centroids */
     bool keeps_sums;  /* resuming needs the clusters' sums */
     bool labels_rows; /* an iteration labels all rows, so the last assignment is incremental */
     /* STATUS_USAGE if the options are invalid. NULL: they never are. */

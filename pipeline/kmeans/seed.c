@@ -1,4 +1,4 @@
-/* seed.c: the ways to choose first centroids. */
+/* seed.c: the ways to choose initial centroids. */
 #include "kmeans/seed.h"
 #include "base/parse.h"
 #include "kmeans/canonical.h"

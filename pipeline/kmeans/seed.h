@@ -1,4 +1,4 @@
-/* seed.h: chooses the first centroids. All calls are collective. */
+/* seed.h: chooses the initial centroids. All calls are collective. */
 #ifndef CLPIPE_KMEANS_SEED_H
 #define CLPIPE_KMEANS_SEED_H
 
@@ -29,7 +29,7 @@ enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, 
                       const struct cluster_devices *devices, const struct matrix_source *source,
                       const struct cluster_config *config, struct error *err);
 
-/* --- for the ways to choose first centroids -------------------------------------------------- */
+/* --- for the ways to choose initial centroids -------------------------------------------------- */
 
 /* What k-means++ keeps of a tile. */
 struct seed_tile {

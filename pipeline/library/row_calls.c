@@ -101,7 +101,7 @@ static bool configure(struct cluster_config *out, struct library *library,
                  "k is %u, but there are %llu rows", kmeans->k, (unsigned long long)rows->rows) ||
         !REQUIRE(kmeans->tol >= 0, err, "tol is %g; it must be 0 or more", kmeans->tol) ||
         !REQUIRE(kmeans->init >= 0 && kmeans->init <= CLPIPE_GIVEN, err,
-                 "there is no way %d to choose the first centroids", kmeans->init) ||
+                 "there is no way %d to choose the initial centroids", kmeans->init) ||
         !REQUIRE(kmeans->init != CLPIPE_GIVEN || kmeans->initial, err,
                  "the given centroids are NULL"))
         return false;
