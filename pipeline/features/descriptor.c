@@ -1,6 +1,7 @@
 /* descriptor.c: positions of descriptors, and their C references. */
 #include "features/descriptor.h"
 
+#include "base/avx2.h"
 #include "features/around.h"
 
 #include <stdlib.h>
@@ -101,87 +102,114 @@ const struct descriptor descriptor_dct = {
 
 /* --- sift: directions of gradients in 4x4 cells, and their square roots ----------------------- */
 
-/* Luma, and two opponent colours. */
-static int32_t channel(const uint8_t *p, unsigned c)
+#define BIN_MOST 12
+#define SPAN     (5 * BIN_MOST + 1) /* pixels with a weight and their neighbours, in each direction */
+
+/* Luma, or one of two opponent colours. */
+ALWAYS_INLINE int16_t channel(const uint8_t *p, unsigned c)
 {
-    return c == 0   ? pixel_luma(p)
-           : c == 1 ? (p[0] - p[1] + 256) >> 1
-                    : (p[0] + p[1] - 2 * p[2] + 512) >> 2;
+    return (int16_t)(c == 0   ? pixel_luma(p)
+                     : c == 1 ? (p[0] - p[1] + 256) >> 1
+                              : (p[0] + p[1] - 2 * p[2] + 512) >> 2);
 }
 
-/* A gradient, split into components along the two nearest of 8 directions. */
-struct gradient {
-    unsigned straight, slant; /* directions */
-    uint32_t along[2];        /* components */
+/* The channel's values of pixels left to left + size - 1, clamped to the row's `width`. */
+ALWAYS_INLINE void load_values(int16_t value[SPAN], const uint8_t *row, int32_t left, int32_t size,
+                               int32_t width, unsigned c)
+{
+    const int32_t before = left < 0 ? -left : 0;
+    const int32_t end = left + size > width ? width - left : size;
+    for (int32_t i = before; i < end; i++)
+        value[i] = channel(row + 3 * (left + i), c);
+    for (int32_t i = 0; i < before; i++)
+        value[i] = value[before];
+    for (int32_t i = end; i < size; i++)
+        value[i] = value[end - 1];
+}
+
+/* Gradients of a row of pixels, split into components along the two nearest of 8 directions. */
+struct gradients {
+    uint32_t straight[SPAN], slant[SPAN]; /* directions */
+    uint32_t along[2][SPAN];              /* components */
 };
 
-static struct gradient split_gradient(int32_t dx, int32_t dy)
+ALWAYS_INLINE void split_gradients(struct gradients *out, const int16_t *above,
+                                   const int16_t *value, const int16_t *below, int32_t first,
+                                   int32_t end)
 {
-    static const uint8_t slant[2][2] = {{1, 7}, {3, 5}};
-    const uint32_t back = dx < 0, up = dy < 0;
-    const int32_t across = abs(dx), down = abs(dy);
-    const int32_t more = across > down ? across : down, less = across > down ? down : across;
-    const int32_t diagonal = 181 * less >> 7; /* multiplied by sqrt(2) */
-    return (struct gradient){
-        .straight = across >= down ? 4 * back : 2 + 4 * up,
-        .slant = slant[back][up],
-        .along = {(uint32_t)(more - less), (uint32_t)(diagonal > 255 ? 255 : diagonal)}};
+    for (int32_t i = first; i < end; i++) {
+        const int32_t dx = value[i + 1] - value[i - 1], dy = below[i] - above[i];
+        const int32_t across = dx > -dx ? dx : -dx, down = dy > -dy ? dy : -dy;
+        const int32_t more = across > down ? across : down, less = across > down ? down : across;
+        const int32_t diagonal = 181 * less >> 7; /* multiplied by sqrt(2) */
+        const uint32_t level = dx < 0 ? 4 : 0, steep = dy < 0 ? 6 : 2;
+        const uint32_t slant_down = dx < 0 ? 3 : 1, slant_up = dx < 0 ? 5 : 7;
+        out->straight[i] = across >= down ? level : steep;
+        out->slant[i] = dy < 0 ? slant_up : slant_down;
+        out->along[0][i] = (uint32_t)(more - less);
+        out->along[1][i] = (uint32_t)(diagonal > 255 ? 255 : diagonal);
+    }
 }
 
-#define BIN_MOST 12
-
-/* The index from 0 to count - 1 that is nearest to `at`. */
-static uint32_t clamp(int32_t at, int32_t count)
+/* Adds the sums of the pixels between four centres of cells, left and right of `above` and `below`.
+ * column: of each column of pixels and direction the sum, and 2^32 times the sum weighted by the
+ * distance to the centres above. */
+ALWAYS_INLINE void add_columns(uint32_t above[16], uint32_t below[16], const uint64_t *column,
+                               uint32_t bin)
 {
-    return at < 0 ? 0 : (uint32_t)(at < count ? at : count - 1);
+    uint64_t sum[8] = {0}, right[8] = {0}; /* right: weighted by the distance to the left */
+    for (size_t i = bin; i-- > 1;)
+        for (size_t d = 0; d < 8; d++) {
+            sum[d] += column[8 * i + d];
+            right[d] += sum[d];
+        }
+    for (size_t d = 0; d < 8; d++) {
+        sum[d] += column[d];
+        const uint32_t all = (uint32_t)sum[d], lower = (uint32_t)(sum[d] >> 32),
+                       far = (uint32_t)right[d], both = (uint32_t)(right[d] >> 32);
+        above[d] += bin * (bin * all - lower - far) + both;
+        above[8 + d] += bin * far - both;
+        below[d] += bin * lower - both;
+        below[8 + d] += both;
+    }
 }
 
 /* The 128 sums of a channel. Centres of cells are `bin` pixels apart; weights fall linearly to 0 at
  * the neighbouring centres. */
-static void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture, unsigned c,
-                      int32_t x, int32_t y, int32_t bin)
+ALWAYS_INLINE void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture,
+                             unsigned c, int32_t x, int32_t y, int32_t bin)
 {
-    /* The channel's values of all pixels with a weight and of their neighbours: (i, j) is pixel (x
-     * - bin + i, y - bin + j), clamped to the image. */
-    int16_t value[5 * BIN_MOST + 1][5 * BIN_MOST + 1];
+    /* (i, j) is pixel (x - bin + i, y - bin + j), clamped to the image. */
+    int16_t value[SPAN][SPAN];
+    struct gradients gradients;
+    uint32_t cells[6][48] = {{0}}; /* with those around the 4 x 4 */
     const int32_t width = (int32_t)picture->width, height = (int32_t)picture->height;
     const int32_t size = 5 * bin + 1, left = x - bin, top = y - bin;
-    uint32_t column[5 * BIN_MOST + 1];
-    for (int32_t i = 0; i < size; i++)
-        column[i] = clamp(left + i, width);
     for (int32_t j = 0; j < size; j++) {
-        const uint32_t v = clamp(top + j, height);
-        for (int32_t i = 0; i < size; i++)
-            value[j][i] = (int16_t)channel(pixel(picture, column[i], v), c);
+        const int32_t v = top + j < 0 ? 0 : top + j < height ? top + j : height - 1;
+        load_values(value[j], picture->pixels + (size_t)v * picture->stride, left, size, width, c);
     }
-    memset(sums, 0, 128 * sizeof *sums);
     const int32_t first = left < 0 ? -left : 1, end = left + size > width ? width - left : size - 1;
-    for (int32_t j = 1; j < size - 1; j++) {
-        if (top + j < 0 || top + j >= height)
-            continue;
-        uint32_t row[6][8] = {{0}}; /* columns -1 to 4 of cells; 0 to 3 are used */
-        uint32_t cell = (uint32_t)first / (uint32_t)bin, far = (uint32_t)first % (uint32_t)bin;
-        for (int32_t i = first; i < end; i++) {
-            const struct gradient gradient = split_gradient(value[j][i + 1] - value[j][i - 1],
-                                                            value[j + 1][i] - value[j - 1][i]);
-            /* Distance from the centre to the left; the rest is to the right. */
-            const uint32_t near = (uint32_t)bin - far;
-            row[cell][gradient.straight] += near * gradient.along[0];
-            row[cell][gradient.slant] += near * gradient.along[1];
-            row[cell + 1][gradient.straight] += far * gradient.along[0];
-            row[cell + 1][gradient.slant] += far * gradient.along[1];
-            if (++far == (uint32_t)bin) {
-                far = 0;
-                cell++;
+    for (int32_t r = 0; r < 5; r++) {
+        uint64_t column[8 * 5 * BIN_MOST];
+        memset(column, 0, (size_t)(40 * bin) * sizeof *column);
+        for (int32_t down = r == 0; down < bin; down++) {
+            const int32_t j = r * bin + down;
+            const uint64_t weights = (uint64_t)down << 32 | 1;
+            if (top + j < 0 || top + j >= height)
+                continue;
+            split_gradients(&gradients, value[j - 1], value[j], value[j + 1], first, end);
+            for (int32_t i = first; i < end; i++) {
+                column[8 * (uint32_t)i + gradients.straight[i]] += weights * gradients.along[0][i];
+                column[8 * (uint32_t)i + gradients.slant[i]] += weights * gradients.along[1][i];
             }
         }
-        for (int32_t k = 0; k < 2; k++) { /* the rows of cells above and below */
-            const int32_t cells = j / bin - 1 + k;
-            const uint32_t weight = (uint32_t)(k == 0 ? bin - j % bin : j % bin);
-            for (int32_t i = 0; i < 32 && cells >= 0 && cells < 4; i++)
-                sums[32 * cells + i] += weight * row[1 + i / 8][i % 8];
-        }
+        for (int32_t i = 0; i < 5; i++)
+            add_columns(cells[r] + 8 * i, cells[r + 1] + 8 * i, column + 8 * bin * i,
+                        (uint32_t)bin);
     }
+    for (unsigned r = 0; r < 4; r++)
+        memcpy(sums + 32 * r, cells[1 + r] + 8, 32 * sizeof *sums);
 }
 
 /* 255 times the square root of each sum's fraction of the total, in 16-bit arithmetic. */
@@ -204,12 +232,29 @@ static void take_roots(uint8_t out[128], const uint32_t sums[128])
             (uint8_t)whole_root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
 }
 
+ALWAYS_INLINE void describe_channels(uint8_t *out, const struct descriptor_picture *picture,
+                                     uint32_t x, uint32_t y, uint32_t side, unsigned channels)
+{
+    for (unsigned c = 0; c < channels; c++) {
+        uint32_t sums[128];
+        sum_cells(sums, picture, c, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
+        take_roots(out + 128 * c, sums);
+    }
+}
+
+AVX2_LOOPS static void describe_in_vectors(uint8_t *out, const struct descriptor_picture *picture,
+                                           uint32_t x, uint32_t y, uint32_t side, unsigned channels)
+{
+    describe_channels(out, picture, x, y, side, channels);
+}
+
 static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
                           uint32_t y, uint32_t side)
 {
-    uint32_t sums[128];
-    sum_cells(sums, picture, 0, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
-    take_roots(out, sums);
+    if (cpu_has_avx2())
+        describe_in_vectors(out, picture, x, y, side, 1);
+    else
+        describe_channels(out, picture, x, y, side, 1);
 }
 
 const struct descriptor descriptor_sift = {
@@ -225,11 +270,10 @@ const struct descriptor descriptor_sift = {
 static void describe_opsift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
                             uint32_t y, uint32_t side)
 {
-    for (unsigned c = 0; c < 3; c++) {
-        uint32_t sums[128];
-        sum_cells(sums, picture, c, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
-        take_roots(out + 128 * c, sums);
-    }
+    if (cpu_has_avx2())
+        describe_in_vectors(out, picture, x, y, side, 3);
+    else
+        describe_channels(out, picture, x, y, side, 3);
 }
 
 const struct descriptor descriptor_opsift = {

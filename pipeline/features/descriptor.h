@@ -28,7 +28,8 @@ struct descriptor {
     double whiten;
     uint32_t step;
     uint32_t side[DESCRIPTOR_SIDES]; /* sides of the squares; ends with 0 */
-    /* The C reference, simple rather than fast: computes the descriptor of the square at (x, y). */
+    /* The C reference, which also computes the samples that codebooks are learned from: the descriptor of the
+     * square at (x, y). */
     void (*describe)(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
                      uint32_t side);
 };

@@ -2,6 +2,8 @@
  * inner loops access memory sequentially. */
 #include "features/eigen.h"
 
+#include "base/avx2.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,9 +11,25 @@
 
 #define ITERATIONS_MOST 60u /* per eigenvalue; a few suffice */
 
+/* to[i] += factor * from[i] for all n values. */
+ALWAYS_INLINE void add_multiple(double *restrict to, const double *restrict from, double factor,
+                                uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] += factor * from[i];
+}
+
+/* row[i] -= v * y[i] + w * x[i] for all n values. */
+ALWAYS_INLINE void subtract_two(double *restrict row, const double *restrict x,
+                                const double *restrict y, double w, double v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        row[i] -= v * y[i] + w * x[i];
+}
+
 /* Reduces `a` to the diagonal d and the subdiagonal e (e[0] is unused), and sets `q` to the
  * transformation: q a q^T is tridiagonal. `w`: n values of scratch. */
-static void reduce(double *a, double *q, double *d, double *e, double *w, uint32_t n)
+ALWAYS_INLINE void reduce(double *a, double *q, double *d, double *e, double *w, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++)
@@ -32,27 +50,24 @@ static void reduce(double *a, double *q, double *d, double *e, double *w, uint32
         e[k + 1] = alpha;
         v[k + 1] -= alpha;
         double dot = 0;
-        for (uint32_t i = k + 1; i < n; i++) { /* w = A v / half */
-            double product = 0;
-            for (uint32_t j = k + 1; j < n; j++)
-                product += a[i * n + j] * v[j];
-            w[i] = product / half;
+        const uint32_t from = k + 1, left = n - from;
+        memset(w, 0, n * sizeof *w);
+        for (uint32_t j = from; j < n; j++) /* w = A v / half; A stays symmetric to the bit */
+            add_multiple(w + from, a + j * n + from, v[j], left);
+        for (uint32_t i = from; i < n; i++) {
+            w[i] /= half;
             dot += w[i] * v[i];
         }
-        for (uint32_t i = k + 1; i < n; i++)
+        for (uint32_t i = from; i < n; i++)
             w[i] -= dot / (2 * half) * v[i];
-        for (uint32_t i = k + 1; i < n; i++)
-            for (uint32_t j = k + 1; j < n; j++)
-                a[i * n + j] -= v[i] * w[j] + w[i] * v[j];
+        for (uint32_t i = from; i < n; i++)
+            subtract_two(a + i * n + from, v + from, w + from, w[i], v[i], left);
         /* Applies the reflection to q: row i loses v[i] / half (v^T q). */
-        for (uint32_t j = 0; j < n; j++)
-            w[j] = 0;
-        for (uint32_t i = k + 1; i < n; i++)
-            for (uint32_t j = 0; j < n; j++)
-                w[j] += v[i] * q[i * n + j];
-        for (uint32_t i = k + 1; i < n; i++)
-            for (uint32_t j = 0; j < n; j++)
-                q[i * n + j] -= v[i] / half * w[j];
+        memset(w, 0, n * sizeof *w);
+        for (uint32_t i = from; i < n; i++)
+            add_multiple(w, q + i * n, v[i], n);
+        for (uint32_t i = from; i < n; i++)
+            add_multiple(q + i * n, w, -(v[i] / half), n);
     }
     if (n > 1) {
         d[n - 2] = a[(n - 2) * n + n - 2];
@@ -62,9 +77,9 @@ static void reduce(double *a, double *q, double *d, double *e, double *w, uint32
 }
 
 /* Applies the rotation (c, s) to rows i and i + 1 of q. */
-static void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
+ALWAYS_INLINE void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
 {
-    double *low = q + i * n, *high = low + n;
+    double *restrict low = q + i * n, *restrict high = low + n;
     for (uint32_t k = 0; k < n; k++) {
         const double h = high[k];
         high[k] = s * low[k] + c * h;
@@ -73,7 +88,7 @@ static void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
 }
 
 /* Diagonalises the tridiagonal matrix. False: no convergence, as with NaN. */
-static bool iterate(double *q, double *d, double *e, uint32_t n)
+ALWAYS_INLINE bool iterate(double *q, double *d, double *e, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
         e[i - 1] = e[i];
@@ -126,6 +141,18 @@ static bool iterate(double *q, double *d, double *e, uint32_t n)
     return true;
 }
 
+ALWAYS_INLINE bool decompose(double *a, double *q, double *d, double *e, double *w, uint32_t n)
+{
+    reduce(a, q, d, e, w, n);
+    return iterate(q, d, e, n);
+}
+
+AVX2_LOOPS static bool decompose_in_vectors(double *a, double *q, double *d, double *e, double *w,
+                                            uint32_t n)
+{
+    return decompose(a, q, d, e, w, n);
+}
+
 /* Sorts by descending eigenvalue, and normalises the sign of each vector. */
 static void arrange(double *vectors, double *values, const double *q, const double *d, uint32_t n)
 {
@@ -153,8 +180,8 @@ enum status eigen_symmetric(double *vectors, double *values, uint32_t n, struct 
     double *d = q + (size_t)n * n, *e = d + n, *w = e + n;
     enum status status = STATUS_OK;
     e[0] = 0;
-    reduce(vectors, q, d, e, w, n);
-    if (iterate(q, d, e, n))
+    if (cpu_has_avx2() ? decompose_in_vectors(vectors, q, d, e, w, n)
+                       : decompose(vectors, q, d, e, w, n))
         arrange(vectors, values, q, d, n);
     else
         status = error_set(err, STATUS_FAILED,

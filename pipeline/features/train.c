@@ -40,11 +40,12 @@ struct products {
     int16_t (*columns)[BLOCK]; /* per part: the columns of one block of rows */
 };
 
-ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
+/* Compilers turn the inner loop into vector products only if the index cannot wrap around. */
+ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, size_t count)
 {
     int32_t sum = 0;
-    for (uint32_t first = 0; first < count; first += LANES)
-        for (uint32_t k = 0; k < LANES; k++)
+    for (size_t first = 0; first < count; first += LANES)
+        for (size_t k = 0; k < LANES; k++)
             sum += a[first + k] * b[first + k];
     return sum;
 }
@@ -201,11 +202,11 @@ out:
     return status;
 }
 
-/* Projects one block of the sample, like codebook_project. */
+/* Projects one block of the sample, like codebook_project: rounds down without a division. */
 ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
 {
     const struct feature_codebook *codebook = trainer->codebook;
-    const int32_t one = 1 << codebook->shift;
+    const uint32_t shift = codebook->shift, middle = 1u << 31;
     int16_t row[CODEBOOK_COLUMNS_MAX + LANES] = {0};
     for (uint64_t r = block * BLOCK; r < trainer->training->rows && r < (block + 1) * BLOCK; r++) {
         for (uint32_t i = 0; i < codebook->columns; i++)
@@ -214,7 +215,7 @@ ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
             const int32_t sum =
                 codebook->offset[j] +
                 multiply(trainer->matrix + (size_t)j * trainer->padded, row, trainer->padded);
-            int32_t value = sum / one - (sum % one < 0);
+            int32_t value = (int32_t)((((uint32_t)sum + middle) >> shift) - (middle >> shift));
             value = value > CODEBOOK_VALUE_MAX ? CODEBOOK_VALUE_MAX : value;
             value = value < -CODEBOOK_VALUE_MAX ? -CODEBOOK_VALUE_MAX : value;
             trainer->projected[r * codebook->projected + j] = (int8_t)value;
