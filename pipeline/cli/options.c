@@ -734,8 +734,9 @@ enum status options_check_output(const struct options *options, const char *opti
         return misuse(err, options->command, "%s %s is the input of this command", option, shown);
     if (options->force || st.st_size == 0)
         return STATUS_OK;
-    error_set(err, STATUS_FAILED, "%s exists", shown);
-    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
+    return error_set(err, STATUS_FAILED,
+                     "%s exists; replace it with --force, or name another file with %s", shown,
+                     option);
 }
 
 enum status carried_check(const struct options *options, const char *path, struct error *err)

@@ -605,12 +605,11 @@ void summary_clusters(const struct clustering_report *result, const struct optio
         line(&text, "labels", "from given centroids, inertia %.7g", of->inertia);
     for (unsigned i = 1; i < result->level_count; i++)
         if (of->iterations == 0)
-            line(&text, i == 1 ? "levels" : "",
-                 "%u clusters in /clusters/%s: labels of the parents", result->level[i].outcome.k,
-                 result->level[i].name);
+            line(&text, i == 1 ? "levels" : "", "%s in /clusters/%s: labels of the parents",
+                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level[i].name);
         else
-            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s",
-                 result->level[i].outcome.k, result->level[i].name,
+            line(&text, i == 1 ? "levels" : "", "%s in /clusters/%s: %s, %s",
+                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level[i].name,
                  NUMBER_OF(result->level[i].outcome.iterations, "iteration"),
                  result->level[i].outcome.converged ? "converged"
                                                     : "not converged (raise --max-iter)");

@@ -244,12 +244,10 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
     table.paths = NULL;
     if (status == STATUS_OK)
         status = path_match_make(&match, &list, result, err);
-    if (status == STATUS_OK && match.unused > 0)
-        log_message(LOG_NOTICE, "notice: %s lists %llu path%s that belong%s to no image: %s",
-                    PATH_TEXT(file), (unsigned long long)match.unused, match.unused == 1 ? "" : "s",
-                    match.unused == 1 ? "s" : "", match.first_unused);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        path_match_tell_unused(&match, &list);
         status = take_classes(out, &match, numbers, count, result_images(result), err);
+    }
     if (status == STATUS_OK && out->count < 2)
         status = error_set(err, STATUS_FAILED, "%s gives %s, but there must be at least two",
                            PATH_TEXT(file),

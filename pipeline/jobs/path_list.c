@@ -125,6 +125,8 @@ static enum status index_paths(struct path_list *list, struct error *err)
         return error_memory(err, list->slots * sizeof *list->slot, "a list of paths");
     for (uint64_t i = 0; i < list->count; i++) {
         const size_t at = find_slot(list, list->bytes + list->start[i], list->length[i]);
+        if (list->slot[at] != 0 && list->repeats)
+            continue;
         if (list->slot[at] != 0)
             return error_set(err, STATUS_FAILED,
                              "%s names '%s' twice, for rows %u and %llu (rows count from 0): each "
@@ -136,9 +138,9 @@ static enum status index_paths(struct path_list *list, struct error *err)
     return STATUS_OK;
 }
 
-enum status path_list_open(struct path_list *out, const char *file, struct error *err)
+enum status path_list_open(struct path_list *out, const char *file, bool repeats, struct error *err)
 {
-    *out = (struct path_list){.name = file};
+    *out = (struct path_list){.name = file, .repeats = repeats};
     enum status status = read_bytes(out, err);
     if (status == STATUS_OK)
         status = split(out, err);
@@ -164,7 +166,7 @@ enum status path_list_open_for(struct path_list *out, const char *file, const ch
         return error_set(err, STATUS_USAGE,
                          "%s is a clpipe file, which has the paths of its rows: leave out the list",
                          shown_input);
-    enum status status = path_list_open(out, file, err);
+    enum status status = path_list_open(out, file, false, err);
     if (status == STATUS_OK && out->count != rows)
         status = error_set(err, STATUS_FAILED,
                            "%s has %s, but %s has %s: there must be one path for each row",

@@ -2,7 +2,7 @@
  *
  * As in the lists of ingest, if the file contains a NUL byte, NULs separate the paths, else
  * newlines do; paths are bytes, a leading "./" is dropped, and repeated '/' become one. Unlike in
- * those, path i belongs to row i, so no path may be empty or repeated. A regular file is mapped,
+ * those, no path may be empty, nor repeated if path i belongs to row i. A regular file is mapped,
  * and only offsets are stored: 12 bytes per path, and 8 to 16 for the index. */
 #ifndef CLPIPE_JOBS_PATH_LIST_H
 #define CLPIPE_JOBS_PATH_LIST_H
@@ -16,6 +16,7 @@
 struct path_list {
     const char *name; /* as given, "-" for standard input; the caller's */
     uint64_t count;
+    bool repeats; /* repeated paths are allowed, and count once */
     /* Internal: */
     char *bytes;
     size_t size;
@@ -27,8 +28,9 @@ struct path_list {
 };
 
 /* Reads and indexes the list. STATUS_USAGE: no such file; STATUS_FAILED: unreadable, without paths,
- * or with an empty or repeated one. Close it even after a failure. */
-enum status path_list_open(struct path_list *out, const char *file, struct error *err);
+ * or with an empty or, unless `repeats`, repeated one. Close it even after a failure. */
+enum status path_list_open(struct path_list *out, const char *file, bool repeats,
+                           struct error *err);
 void path_list_close(struct path_list *list);
 
 /* Takes ownership, even on failure, of a list in memory (malloc): paths that each end in a NUL.

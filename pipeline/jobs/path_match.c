@@ -1,5 +1,6 @@
 /* path_match.c: looks each image up in the list under all of its names. */
 #include "jobs/path_match.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
@@ -142,8 +143,14 @@ static enum status compose(size_t *length, struct finder *finder, const char *pr
 
 /* --- matching -------------------------------------------------------------------------------- */
 
-/* The row of an image; *several: more than one path names it. */
-static enum status find_image(uint64_t *row, bool *several, struct finder *finder,
+static bool is_used(const uint8_t *used, uint64_t i)
+{
+    return used[i / 8] >> i % 8 & 1;
+}
+
+/* The row of an image, whose paths it marks as used. *ambiguous: more than one path names it and the list has no
+ * repeats, or a path was used by another image. */
+static enum status find_image(uint64_t *row, bool *ambiguous, struct finder *finder, uint8_t *used,
                               const struct result_image *image, struct error *err)
 {
     const struct prefixes *source = &finder->sources[image->source];
@@ -164,13 +171,17 @@ static enum status find_image(uint64_t *row, bool *several, struct finder *finde
         found[count++] = path_list_find(finder->list, finder->buffer, length);
     }
     *row = PATH_LIST_NONE;
-    *several = false;
+    *ambiguous = false;
     for (unsigned i = 0; i < count; i++) {
-        *several =
-            *several || (*row != PATH_LIST_NONE && found[i] != PATH_LIST_NONE && found[i] != *row);
-        if (found[i] != PATH_LIST_NONE)
-            *row = found[i];
+        const bool other = *row != PATH_LIST_NONE && found[i] != *row;
+        if (found[i] == PATH_LIST_NONE)
+            continue;
+        *ambiguous = *ambiguous || is_used(used, found[i]) || (other && !finder->list->repeats);
+        *row = found[i];
     }
+    for (unsigned i = 0; i < count; i++)
+        if (found[i] != PATH_LIST_NONE)
+            used[found[i] / 8] = (uint8_t)(used[found[i] / 8] | 1u << found[i] % 8);
     return STATUS_OK;
 }
 
@@ -179,9 +190,12 @@ static void count_unused(struct path_match *out, const struct path_list *list, c
 {
     struct names names = {0, out->first_unused, sizeof out->first_unused};
     char shown[96];
-    for (uint64_t i = 0; i < list->count; i++)
-        if (!(used[i / 8] >> i % 8 & 1))
+    for (uint64_t i = 0; i < list->count; i++) {
+        size_t length;
+        const char *path = path_list_at(list, i, &length);
+        if (!is_used(used, list->repeats ? path_list_find(list, path, length) : i))
             note(&names, names.count < NAMED ? path_list_shown(shown, sizeof shown, list, i) : "");
+    }
     out->unused = names.count;
 }
 
@@ -194,20 +208,16 @@ static enum status match_images(struct path_match *out, struct finder *finder, u
     struct names missing = {0, out->first_missing, sizeof out->first_missing};
     for (uint64_t i = 0; i < images; i++) {
         struct result_image image;
-        bool several;
+        bool ambiguous_here;
         if (result_image_at(finder->result, i, &image, err))
             return STATUS_FAILED;
-        enum status status = find_image(&out->row[i], &several, finder, &image, err);
+        enum status status = find_image(&out->row[i], &ambiguous_here, finder, used, &image, err);
         if (status != STATUS_OK)
             return status;
-        const uint64_t row = out->row[i];
-        if (row == PATH_LIST_NONE) {
+        if (out->row[i] == PATH_LIST_NONE)
             note(&missing, PATH_TEXT_IN(96, image.path_raw));
-            continue;
-        }
-        if (several || (used[row / 8] >> row % 8 & 1))
+        else if (ambiguous_here)
             note(&ambiguous, PATH_TEXT_IN(96, image.path_raw));
-        used[row / 8] = (uint8_t)(used[row / 8] | 1u << row % 8);
     }
     const char *list = PATH_TEXT(finder->list->name);
     if (ambiguous.count > 0)
@@ -246,6 +256,15 @@ enum status path_match_make(struct path_match *out, const struct path_list *list
     close_sources(&finder);
     free(used);
     return status;
+}
+
+void path_match_tell_unused(const struct path_match *match, const struct path_list *list)
+{
+    if (match->unused > 0)
+        log_message(LOG_NOTICE, "notice: %s lists %llu path%s that belong%s to no image: %s",
+                    PATH_TEXT(list->name), (unsigned long long)match->unused,
+                    match->unused == 1 ? "" : "s", match->unused == 1 ? "s" : "",
+                    match->first_unused);
 }
 
 void path_match_clear(struct path_match *match)

@@ -150,8 +150,9 @@ enum status matrix_column(float **values, const struct matrix_source *matrix, co
     *values = NULL;
     const size_t count = (size_t)matrix->rows * matrix->dimension;
     if (matrix->dimension != 1 && matrix->rows != 1)
-        return error_set(err, STATUS_FAILED, "%s has %u columns; expected 1", PATH_TEXT(name),
-                         matrix->dimension);
+        return error_set(err, STATUS_FAILED,
+                         "%s has %llu rows of %u columns; expected one row or one column",
+                         PATH_TEXT(name), (unsigned long long)matrix->rows, matrix->dimension);
     float *column = malloc(count * sizeof *column + 1);
     if (!column)
         return error_memory(err, count * sizeof *column, "a column of numbers");

@@ -223,15 +223,15 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
                                      struct error *err)
 {
     struct continued k = {.old = old};
-    uint64_t unlabelled = c->map->rows;
+    uint64_t unlabelled = 0; /* new rows */
     enum status status = load_continued(&k, c, err);
     if (!status)
         status = label_new_rows(&k, c, err);
     if (!status) {
         labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows, 0,
                        old->k);
-        for (uint32_t i = 0; i < old->k; i++)
-            unlabelled -= k.sizes[i];
+        for (uint64_t i = 0; i < c->map->rows; i++)
+            unlabelled += c->map->earlier[i] < 0 && k.labels[i] < 0;
         const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
         char *names = unlabelled > 0 ? c->unlabelled_names : c->names;
         c->continued += told && unlabelled == 0;

@@ -297,6 +297,8 @@ def test_levels_in_other_commands(file, tmp_path):
     assert [(c["name"], c["level"], c["parent"]) for c in shown] == [
         ("kmeans", 1, "kmeans-2"), ("kmeans-2", 2, "kmeans-3"), ("kmeans-3", 3, None)]
     assert "level 3, the coarsest" in run_clpipe("info", "f.h5", cwd=tmp_path).stdout
+    few = run_clpipe("cluster", "f.h5", "--levels", "3,1", "--name", "few", "-o", "few.h5", cwd=tmp_path)
+    assert few.returncode == 0 and " 1 cluster in /clusters/few-2: " in few.stdout, few
 
 
 @pytest.mark.deep

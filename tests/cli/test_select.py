@@ -251,6 +251,14 @@ def test_per_cluster_and_within(folder, select, tmp_path):
     with h5py.File(tmp_path / "f.h5") as f:
         paths = f["images/path"].asstr()[:][f["selections/few/rows"][:]]
     assert sorted(paths) == sorted(some)
+    # Lists may be put one after the other: what they have in common counts once, in any form.
+    again = [*some, "red/03.jpg", str(folder / "photos" / "red" / "06.jpg"), "nowhere.jpg", "nowhere.jpg"]
+    (tmp_path / "again").write_text("\n".join(again))
+    run = select(9, "--method", "random", "--within", "again", "--name", "same")
+    assert "notice: again lists 2 paths that belong to no image: nowhere.jpg, nowhere.jpg" in run.stderr
+    assert list(stored(tmp_path, "same")[0]) == list(stored(tmp_path, "few")[0])
+    error = error_lines(select(9, "--name", "x", "--to-list", "again", code=3))[0]
+    assert error.endswith("again exists; replace it with --force, or name another file with --to-list")
 
 
 def test_stored_listed_exported_removed(folder, select, tmp_path):

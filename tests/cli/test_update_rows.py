@@ -286,6 +286,10 @@ def test_imported_features_and_neighbours(place):
     assert result.returncode == 0, result.stderr
     assert sum(len(files) for folder, _, files in os.walk("tree") if folder != "tree") == 12
     assert run_clpipe("info", "x.h5").returncode == 0
+    # Without new images, none lacks values.
+    os.unlink("p2/blue/02.jpg")
+    said = ingest("p1", "p2")
+    assert "clusters mine are continued without rows that are gone" in said and "-1" not in said
 
 
 # --- what is not clpipe's ---------------------------------------------------------------------------

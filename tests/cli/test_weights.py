@@ -195,7 +195,7 @@ def test_hdf5_and_shapes(data, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("values, code, said", [
     (numpy.ones(2999), 2, "holds 2999 weights, but there are 3000 rows"),
-    (numpy.ones((3000, 2)), 3, "has 2 columns; expected 1"),
+    (numpy.ones((3000, 2)), 3, "has 3000 rows of 2 columns; expected one row or one column"),
     (numpy.r_[numpy.ones(2999), -1], 3, "the weight of row 2999 is -1"),
     (numpy.r_[numpy.nan, numpy.ones(2999)], 3, "the weight of row 0 is nan"),
     (numpy.r_[numpy.ones(2999), 1e300], 3, "the weight of row 2999 is inf"),

@@ -136,7 +136,8 @@ static void test_vector(void **state)
     assert_int_equal(count, 3);
     free(values);
     assert_int_equal(matrix_input_vector(&values, &count, "rows.npy", &err), STATUS_FAILED);
-    assert_string_equal(err.sentence, "rows.npy has 3 columns; expected 1");
+    assert_string_equal(err.sentence,
+                        "rows.npy has 7 rows of 3 columns; expected one row or one column");
     assert_int_equal(matrix_input_vector(&values, &count, "none.npy", &err), STATUS_USAGE);
     assert_null(values);
 }

@@ -33,7 +33,7 @@ static enum status open_bytes(struct path_list *list, const char *bytes, size_t 
     assert_non_null(stream);
     assert_int_equal(fwrite(bytes, 1, size, stream), size);
     assert_int_equal(fclose(stream), 0);
-    return path_list_open(list, file, err);
+    return path_list_open(list, file, false, err);
 }
 
 static void check(const char *bytes, size_t size, const char *const *paths, uint64_t count)
@@ -95,9 +95,13 @@ static void test_refused(void **state)
     }
     struct path_list list;
     struct error err = ERROR_INIT;
-    assert_int_equal(path_list_open(&list, "/tmp/no such list", &err), STATUS_USAGE);
+    assert_int_equal(path_list_open(&list, file, true, &err), STATUS_OK);
+    assert_int_equal(list.count, 3);
+    assert_int_equal(path_list_find(&list, "a", 1), 0);
     path_list_close(&list);
-    assert_int_equal(path_list_open(&list, directory, &err), STATUS_USAGE);
+    assert_int_equal(path_list_open(&list, "/tmp/no such list", false, &err), STATUS_USAGE);
+    path_list_close(&list);
+    assert_int_equal(path_list_open(&list, directory, false, &err), STATUS_USAGE);
     path_list_close(&list);
 }
 

@@ -48,7 +48,8 @@ static void test_column(void **state)
     free(column);
     matrix.dimension = 3;
     assert_int_equal(matrix_column(&column, &matrix, "w.npy", &err), STATUS_FAILED);
-    assert_string_equal(err.sentence, "w.npy has 3 columns; expected 1");
+    assert_string_equal(err.sentence,
+                        "w.npy has 0 rows of 3 columns; expected one row or one column");
     assert_null(column);
     values.value = NULL;
     matrix = matrix_of(&values, 3);
