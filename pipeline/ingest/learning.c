@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "base/threads.h"
 #include "decode/isolate.h"
 #include "decode/scale.h"
 #include "features/kind.h"
@@ -20,6 +21,7 @@
 #include "kmeans/cluster.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -467,30 +469,41 @@ static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *l
     return STATUS_OK;
 }
 
-struct training_progress {
+/* The codebooks of the features that lack one, which threads learn side by side: learning waits for a device
+ * and has parts that use one thread. */
+struct training {
     struct learning *learning;
+    const struct feature_set *features;
+    struct cluster_devices devices;
+    struct feature_codebook codebook[FEATURE_MAX];
+    uint64_t rows[FEATURE_MAX];
+    enum status status[FEATURE_MAX];
+    struct error error[FEATURE_MAX];
+    atomic_uint next; /* feature */
+    unsigned threads;
+    pthread_t caller; /* shows its progress */
     int64_t start;
 };
 
 static void show_training(void *context, const char *phase, uint64_t done, uint64_t total)
 {
-    const struct training_progress *progress = context;
-    ingest_job_phase(progress->learning->job, phase, done, total, progress->start);
+    const struct training *all = context;
+    if (pthread_equal(pthread_self(), all->caller))
+        ingest_job_phase(all->learning->job, phase, done, total, all->start);
 }
 
-static enum status train(struct codebooks *codebooks, struct feature *feature,
-                         struct learning *learning, unsigned i,
-                         const struct cluster_devices *devices, struct error *err)
+static enum status train(struct training *all, unsigned i, struct error *err)
 {
+    struct learning *learning = all->learning;
+    const struct feature *feature = &all->features->feature[i];
     const struct ingest_config *config = learning->job->config;
-    struct training_progress progress = {learning, clock_now()};
-    struct codebook_training training = {.devices = devices,
-                                         .memory = config->memory,
+    struct codebook_training training = {.devices = &all->devices,
+                                         .memory = config->memory / all->threads,
                                          .threads = config->threads,
-                                         .watch = {learning->job->stop, show_training, &progress}};
-    struct feature_codebook codebook = {.columns = 0};
+                                         .watch = {learning->job->stop, show_training, all}};
     uint8_t *rows = NULL;
     enum status status = join_rows(&rows, &training.rows, learning, i, err);
+    all->rows[i] = training.rows;
     training.sample = rows;
     if (status == STATUS_OK && training.rows == 0)
         status =
@@ -500,32 +513,53 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
                       "SPEC (codebook=C.h5)",
                       feature->name, learning_pictures(learning));
     if (status == STATUS_OK)
-        status = codebook_train(&codebook, feature->kind->descriptor, feature->codebook_words,
-                                &training, err);
+        status = codebook_train(&all->codebook[i], feature->kind->descriptor,
+                                feature->codebook_words, &training, err);
     free(rows);
-    if (status == STATUS_OK)
-        status = codebooks_add(codebooks, feature, &codebook, err);
-    feature_codebook_clear(&codebook);
-    if (status == STATUS_OK)
-        log_message(LOG_DEBUG, "%s: %u words learned from %llu descriptors in %u images",
-                    feature->name, feature->codebook_words, (unsigned long long)training.rows,
-                    learning_pictures(learning));
     return status;
+}
+
+static void *train_next(void *context)
+{
+    struct training *all = context;
+    for (unsigned i; (i = atomic_fetch_add(&all->next, 1)) < all->features->count;)
+        if (feature_lacks_codebook(&all->features->feature[i]))
+            all->status[i] = train(all, i, &all->error[i]);
+    return NULL;
 }
 
 enum status learning_train(struct learning *learning, struct codebooks *codebooks,
                            struct feature_set *features, struct ocl_context *context,
                            struct error *err)
 {
-    const struct cluster_devices clustering = {&context, 1};
+    struct training all = {.learning = learning,
+                           .features = features,
+                           .devices = {&context, 1},
+                           .caller = pthread_self(),
+                           .start = clock_now()};
     enum status status = STATUS_OK;
     if (learning->decoded == 0)
         return error_set(err, STATUS_FAILED,
                          "no image could be decoded: there is nothing to learn a codebook from");
-    for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
-        if (!feature_lacks_codebook(&features->feature[i]))
+    for (unsigned i = 0; i < features->count; i++)
+        all.threads += feature_lacks_codebook(&features->feature[i]);
+    /* A device that is the host gains nothing, and PoCL's need one thread at a time. */
+    if (ocl_context_device(context)->type & CL_DEVICE_TYPE_CPU)
+        all.threads = 1;
+    threads_run(train_next, &all, all.threads);
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        if (!feature_lacks_codebook(feature))
             continue;
-        status = train(codebooks, &features->feature[i], learning, i, &clustering, err);
+        if (status == STATUS_OK && (status = all.status[i]) != STATUS_OK && err)
+            *err = all.error[i];
+        if (status == STATUS_OK)
+            status = codebooks_add(codebooks, feature, &all.codebook[i], err);
+        if (status == STATUS_OK)
+            log_message(LOG_DEBUG, "%s: %u words learned from %llu descriptors in %u images",
+                        feature->name, feature->codebook_words, (unsigned long long)all.rows[i],
+                        learning_pictures(learning));
+        feature_codebook_clear(&all.codebook[i]);
     }
     return status;
 }
