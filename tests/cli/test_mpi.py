@@ -15,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 
+import h5py
 import numpy
 import pytest
 
@@ -416,6 +417,31 @@ def test_the_first_rank_fails_alone(mpirun, place, tmp_path):
         code, lines = run_with_library(mpirun, FAULTS, 2, *args, cwd=tmp_path, rank=0,
                                        env={"CLPIPE_FAULT": f"memory {site} 1 12"})
         assert code in (0, 3) and len(lines) == (code == 3), (site, code, lines)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind, action", [("launch", -5), ("read", 5), ("thread", 11)])
+def test_one_rank_fails_beyond_memory(mpirun, tmp_path, kind, action):
+    """While all ranks divide a part that is clustered again, since it has only three distinct rows: rank 1 fails with
+    an error that is not theirs."""
+    if not FAULTS.exists():
+        pytest.skip("faults.so is not built in this variant")
+    random = numpy.random.default_rng(6)
+    rows = numpy.vstack([random.normal(0, 1, (9000, 64)), 50 + numpy.eye(3, 64)[random.integers(0, 3, 9000)]])
+    numpy.save(tmp_path / "rows.npy", rows[random.permutation(len(rows))].astype("f4"))
+    args = ["cluster", "rows.npy", "--split", "2x5", "--memory", "1M", "-q", "-o", "x.h5"]
+    assert run_with_library(mpirun, FAULTS, 2, *args, cwd=tmp_path,
+                            env={"CLPIPE_FAULT_LIST": str(tmp_path / "sites")})[0] == 0
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert sorted(numpy.bincount(file["clusters/kmeans/parents"])) == [3, 5]
+    sites = map(str.split, (tmp_path / "sites").read_text().splitlines())
+    calls = sum(int(count) for name, _, count in sites if name == kind)
+    for part in 0.6, 0.75, 0.9:
+        (tmp_path / "x.h5").unlink(missing_ok=True)
+        code, lines = run_with_library(mpirun, FAULTS, 2, *args, cwd=tmp_path,
+                                       env={"CLPIPE_FAULT": f"{kind} * {int(calls * part)} {action}"})
+        assert code == 3 and len(lines) == 1 and "rank 1 on " in lines[0] and "distinct" not in lines[0], (code, lines)
+        assert not (tmp_path / "x.h5").exists()
 
 
 NO_THREADS = """
