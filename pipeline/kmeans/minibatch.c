@@ -7,6 +7,7 @@
  * device's lists. */
 #include "kmeans/canonical.h"
 #include "kmeans/fit.h"
+#include "ranks/processes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,6 +231,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     fit->measured = false;
     for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
         const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
+        processes_watch(fit->config->processes, fit->config->watch.stop);
         status = lane_check_stop(fit->lane, err);
         if (status == STATUS_OK)
             status = fill(batch, batch->rows + from, count, err);

@@ -125,10 +125,15 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
     struct processes *processes = job->config->processes;
     const uint32_t used = useful_ranks(job, processes_comm(processes)->size);
     struct ranks ranks = {.job = job, .source = *job->source};
+    const struct kmeans_method *method = method_of(job->config);
+    struct stop *stop = method && method->one_device ? job->config->watch.stop : NULL;
     struct comm *comm;
+    /* Where rank 0 may work alone for long, the others' stops reach it (processes_watch). */
+    comm_processes_share_stop(processes_comm(processes), stop);
     enum status status = processes_part(&comm, processes, used, err);
     if (status != STATUS_OK || !comm)
         return status;
+    comm_processes_share_stop(comm, stop);
     status = run_rank_on(ocl, &ranks, comm, err);
     /* A rank may have failed in what it did alone, after the others had finished. */
     if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 /* processes.c: finds the launcher and its module, and joins the processes. */
 #include "ranks/processes.h"
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -37,10 +38,15 @@ static const struct launcher {
     {"srun", NULL, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false},
 };
 
+/* Between two calls of comm_processes_watch: each one wakes the waiting ranks. */
+#define WATCH_NS 100000000
+
 struct processes {
     const struct mpi_table *mpi;
     struct mpi_place place;
     struct comm *comm;
+    struct comm *part; /* of processes_part, if all ranks are in it; else NULL */
+    int64_t watched;   /* clock_now() of the last processes_watch that did something */
     unsigned cpus;
 };
 
@@ -398,7 +404,19 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
                                       err);
     if (status != STATUS_OK)
         comm_processes_close(out);
+    processes->part = count >= place->size ? *out : NULL;
     return status;
+}
+
+void processes_watch(struct processes *processes, struct stop *stop)
+{
+    struct error ignored = ERROR_INIT;
+    if (!processes || clock_now() - processes->watched < WATCH_NS)
+        return;
+    processes->watched = clock_now();
+    struct comm *comm = processes->part ? processes->part : processes->comm;
+    if (comm_processes_watch(comm, &ignored) != STATUS_OK)
+        stop_request(stop, STOP_ERROR);
 }
 
 void processes_leave_part(struct comm **part, struct processes *processes)
@@ -409,4 +427,5 @@ void processes_leave_part(struct comm **part, struct processes *processes)
         comm_processes_lose(processes->comm, &error);
     }
     comm_processes_close(part);
+    processes->part = NULL;
 }

@@ -5,6 +5,7 @@
 #ifndef CLPIPE_RANKS_PROCESSES_H
 #define CLPIPE_RANKS_PROCESSES_H
 
+#include "base/stop.h"
 #include "ranks/comm.h"
 
 struct processes;
@@ -47,6 +48,10 @@ unsigned processes_cpus(const struct processes *processes);
 /* The rank in a group of the first `count` ranks; NULL for the others. Both are collective. */
 enum status processes_part(struct comm **out, struct processes *processes, uint32_t count,
                            struct error *err);
+/* For the only rank that works while all others wait for its next exchange: call it from time to time,
+ * on the thread of that exchange. A rank that has failed, or of which a stop was requested
+ * (comm_processes_share_stop), stops this one by `stop`. Accepts NULL. */
+void processes_watch(struct processes *processes, struct stop *stop);
 /* Accepts NULL and a pointer to NULL. */
 void processes_leave_part(struct comm **part, struct processes *processes);
 

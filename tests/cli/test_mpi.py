@@ -205,6 +205,28 @@ def test_one_rank_is_stopped(mpirun, place, tmp_path):
     assert (tmp_path / STATE).exists()
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("clusters", [["-k", "40"], ["--split", "6x5"]], ids=lambda words: words[0])
+def test_a_rank_that_waits_is_stopped(mpirun, place, tmp_path, clusters):
+    """While the first rank computes mini-batches alone, it learns of a stop of another rank and saves its state."""
+    command = mpirun.command(3, "cluster", place / "more.npy", *clusters, "--mini-batch", "2000", "--max-iter", "2000000",
+                             "-o", "x.h5", "-q", "--checkpoint", "0.001")
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    while process.poll() is None and not (tmp_path / STATE).exists():
+        time.sleep(0.005)
+    rank_of = {int(line.split(b"=")[1]): pid for pid in ranks_of(process)
+               for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+               if line.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK="))}
+    os.kill(rank_of[2], signal.SIGTERM)
+    try:
+        output = process.communicate(timeout=20)[0]
+    finally:
+        process.kill()
+    assert output.count("clustering was interrupted after") == 1, output
+    assert (tmp_path / STATE).exists() and not (tmp_path / "x.h5").exists()
+
+
 @pytest.mark.variations
 def test_one_clear_line(mpirun, place, tmp_path):
     """Errors are reported once, and a module for an MPI other than the launcher's is refused."""
