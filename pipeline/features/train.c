@@ -257,25 +257,25 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
     watch_show(&training->watch, "codebook", iteration, ITERATIONS);
 }
 
-/* Finds the words by k-means and rounds them; missing words repeat the first. */
-static enum status find_words(struct trainer *trainer, const struct matrix_source *rows,
-                              struct cluster_config *config, struct error *err)
+/* Finds the words by k-means, as whole numbers; missing words repeat the first. The outcome's labels are the words
+ * of the descriptors. */
+static enum status find_words(struct cluster_outcome *outcome, struct trainer *trainer,
+                              const struct matrix_source *rows, struct cluster_config *config,
+                              struct error *err)
 {
     struct feature_codebook *codebook = trainer->codebook;
     const uint32_t projected = codebook->projected;
-    struct cluster_outcome outcome = {.k = 0};
     uint32_t distinct;
     enum status status = matrix_distinct(&distinct, rows, codebook->words, false, err);
     if (status != STATUS_OK)
         return status;
     config->k = distinct < codebook->words ? distinct : codebook->words;
-    status = cluster_run(&outcome, trainer->training->devices, rows, config, err);
+    status = cluster_run(outcome, trainer->training->devices, rows, config, err);
     for (uint32_t w = 0; w < codebook->words && status == STATUS_OK; w++) {
-        const float *centroid = outcome.centroids + (w < config->k ? (size_t)w * projected : 0);
+        const float *centroid = outcome->centroids + (w < config->k ? (size_t)w * projected : 0);
         for (uint32_t j = 0; j < projected; j++)
-            codebook->word[(size_t)w * projected + j] = (int8_t)floorf(centroid[j] + 0.5f);
+            codebook->word[(size_t)w * projected + j] = (int8_t)centroid[j];
     }
-    cluster_outcome_clear(&outcome);
     return status;
 }
 
@@ -312,30 +312,21 @@ static void tally_columns(void *context, uint64_t part)
     }
 }
 
-/* Means, deviations and shares of the projected descriptors nearest to each word. */
-static enum status find_statistics(struct trainer *trainer, const struct matrix_source *rows,
-                                   const struct cluster_config *config, struct error *err)
+/* Means, deviations and shares of the projected descriptors nearest to each word, which are labelled so. */
+static enum status find_statistics(struct trainer *trainer, const int32_t *labels,
+                                   struct error *err)
 {
     struct feature_codebook *codebook = trainer->codebook;
     const uint32_t projected = codebook->projected, words = codebook->words;
-    const uint64_t n = rows->rows;
+    const uint64_t n = trainer->training->rows;
     const size_t values = (size_t)words * projected;
     const uint32_t parts = (projected + TALLY_COLUMNS - 1) / TALLY_COLUMNS;
     const size_t tallied = (size_t)parts * TALLY_COLUMNS * words;
     struct held held = {0};
-    float *centroids = held_array(&held, values, sizeof *centroids),
-          *distances = held_array(&held, n, sizeof *distances);
-    int32_t *labels = held_array(&held, n, sizeof *labels);
     /* Sums, then squares, of each word, and of all; then the number of each. */
     int64_t *sums = held_array(&held, 2 * (values + projected) + words, sizeof *sums);
     int64_t *tallies = held_array(&held, 2 * tallied, sizeof *tallies);
-    enum status status = held_check(&held, "the statistics of a codebook", err);
-    if (status != STATUS_OK)
-        goto out;
-    for (size_t i = 0; i < values; i++)
-        centroids[i] = codebook->word[i];
-    status = cluster_assign(labels, distances, trainer->training->devices, rows, centroids, words,
-                            config, err);
+    const enum status status = held_check(&held, "the statistics of a codebook", err);
     if (status != STATUS_OK)
         goto out;
     int64_t *squares = sums + values + projected, *number = squares + values + projected;
@@ -390,8 +381,10 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
                                        .read = read_projected,
                                        .concurrent = true,
                                        .context = &trainer};
+    struct cluster_outcome outcome = {.k = 0};
     struct cluster_config config;
     cluster_config_default(&config);
+    config.whole = true;
     config.max_iter = ITERATIONS;
     /* k-means++ makes one pass per word. */
     config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
@@ -413,11 +406,11 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     if (status != STATUS_OK)
         goto out;
     workers_run(trainer.workers, project_block, &trainer, (training->rows + BLOCK - 1) / BLOCK);
-    status = find_words(&trainer, &rows, &config, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = find_statistics(&trainer, &rows, &config, err);
+    status = find_words(&outcome, &trainer, &rows, &config, err);
+    if (status == STATUS_OK)
+        status = find_statistics(&trainer, outcome.labels, err);
 out:
+    cluster_outcome_clear(&outcome);
     workers_close(&trainer.workers);
     free(trainer.projected);
     free(trainer.matrix);

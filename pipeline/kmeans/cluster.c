@@ -38,6 +38,8 @@ enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, cons
     if (status == STATUS_OK)
         status = known ? engine_complete(&own, engine, known, err)
                        : engine_run(&own, engine, engine->config.k, err);
+    if (status == STATUS_OK && engine->config.whole)
+        status = fit_round(&engine->fit, &own, err);
     own.seconds_build = rank->lane->seconds_build;
     own.iterations_resumed = engine->checkpoint.resumed;
     if (status == STATUS_OK && !known && rank->comm->rank == 0 && kept && kept->fits)

@@ -54,6 +54,9 @@ struct cluster_config {
      * centroid) pairs that were not scored. */
     void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double pruned, double seconds);
+    /* Afterwards, round the centroids to whole numbers, halves up: labels and distances are those of
+     * the rounded ones, all else that of the run. */
+    bool whole;
     const struct checkpoint_config *checkpoint; /* NULL: no state is kept */
     /* The processes that share the rows, one device each (processes.h); NULL: this process has all
      * rows. Rank 0 gets the outcome. */

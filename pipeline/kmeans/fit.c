@@ -529,3 +529,20 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
     }
     return data_end(data, status);
 }
+
+enum status fit_round(struct fit *fit, struct cluster_outcome *out, struct error *err)
+{
+    const size_t stride = fit->data->stride;
+    memset(fit->centroids, 0, bytes_of_centroids(fit));
+    for (size_t c = 0; c < out->k; c++)
+        for (size_t j = 0; j < out->dimension; j++) {
+            float *value = &out->centroids[c * out->dimension + j];
+            *value = floorf(*value + 0.5f);
+            fit->centroids[c * stride + j] = *value;
+        }
+    fit->measured = false;
+    fit->labels = out->labels;
+    if (fit_forget_labels(fit, err) != STATUS_OK)
+        return err->status;
+    return fit_label(fit, out->labels, out->distances, err);
+}

@@ -44,4 +44,7 @@ enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct er
 /* Only computes labels and distances of the rank's rows for fit->centroids. */
 enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct error *err);
 
+/* Rounds the outcome's centroids (cluster_config.whole), and labels its rows by them. */
+enum status fit_round(struct fit *fit, struct cluster_outcome *out, struct error *err);
+
 #endif

@@ -376,6 +376,60 @@ static void check_weights(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
+/* Whole centroids are those of a run, rounded, and label the rows; the last of several runs is not the best. */
+static void check_whole(struct ocl_context *context, bool fewer)
+{
+    enum { N = 900, D = 36, K = 33 };
+    struct matrix m = {N, D, malloc(sizeof(float) * N * D)};
+    struct matrix_source source = matrix_source_of(&m);
+    float *rounded = malloc(sizeof *rounded * K * D);
+    int32_t *labels = malloc(sizeof *labels * N);
+    double *distances = malloc(sizeof *distances * N);
+    struct cluster_config config;
+    struct error err = ERROR_INIT;
+    cluster_config_default(&config);
+    config.k = K;
+    config.max_iter = 6;
+    config.n_init = 4;
+    fill_matrix(&m, FILL_MIXTURE, 5);
+    for (size_t i = 0; i < (size_t)N * D; i++)
+        m.x[i] = floorf(8 * m.x[i]);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+        if (fewer && paths[p].slow)
+            continue;
+        struct cluster_outcome plain, whole;
+        config.memory = paths[p].memory;
+        config.threads = paths[p].threads;
+        config.whole = false;
+        assert_int_equal(cluster_run_on(&plain, context, &source, &config, &paths[p].choice, &err),
+                         STATUS_OK);
+        config.whole = true;
+        assert_int_equal(cluster_run_on(&whole, context, &source, &config, &paths[p].choice, &err),
+                         STATUS_OK);
+        for (size_t i = 0; i < (size_t)K * D; i++)
+            rounded[i] = floorf(plain.centroids[i] + 0.5f);
+        ref_assign(labels, distances, &m, rounded, K);
+        assert_memory_equal(whole.centroids, rounded, sizeof *rounded * K * D);
+        assert_memory_equal(whole.labels, labels, sizeof *labels * N);
+        for (size_t i = 0; i < N; i++)
+            assert_true(whole.distances[i] == (float)distances[i]);
+        assert_true(whole.inertia == plain.inertia && whole.iterations == plain.iterations);
+        assert_memory_equal(whole.sizes, plain.sizes, sizeof *plain.sizes * K);
+        cluster_outcome_clear(&plain);
+        cluster_outcome_clear(&whole);
+    }
+    free(m.x);
+    free(rounded);
+    free(labels);
+    free(distances);
+}
+
+static void test_whole(void **state)
+{
+    (void)state;
+    for_each_device(check_whole);
+}
+
 static void test_weights(void **state)
 {
     (void)state;
@@ -705,6 +759,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
     cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
     cmocka_unit_test(test_cosine),        cmocka_unit_test(test_batches),
-    cmocka_unit_test(test_weights),
+    cmocka_unit_test(test_weights),       cmocka_unit_test(test_whole),
 };
 TEST_GROUP_WITHIN(300, kmeans, open_devices, close_devices)
