@@ -76,7 +76,7 @@ void options_machine(struct clustering_machine *out, const struct options *optio
 void options_clustering(struct clustering_config *out, const struct options *options,
                         const struct clustering_given *given);
 
-/* Parses --levels and --split; count 0: -k is given instead. STATUS_USAGE: neither they nor -k are
+/* Parses --levels, --split and --resample; count 0: only -k is given. STATUS_USAGE: neither they nor -k are
  * given, or one is invalid. */
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err);
@@ -85,7 +85,7 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
 enum status options_check_method(const struct options *options,
                                  const struct clustering_given *given, struct error *err);
 
-/* STATUS_USAGE unless --whiten is from 0 to 1 and --pca is given. */
+/* STATUS_USAGE unless --whiten is from 0 to 1, and above 0 only with --pca. */
 enum status options_check_projection(const struct options *options,
                                      const struct projection_given *given, struct error *err);
 

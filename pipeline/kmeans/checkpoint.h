@@ -105,7 +105,7 @@ bool checkpoint_due(const struct checkpoint *checkpoint);
 /* Writes the file, unless it holds state that has not been read back yet. A failure is reported as
  * a notice, and the run continues. */
 void checkpoint_save(struct checkpoint *checkpoint);
-/* The same after STATUS_INTERRUPTED; appends to *err that the same command resumes. */
+/* The same after STATUS_INTERRUPTED; *err then says what was done, and that the same command resumes. */
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err);
 /* The same for a run that ended before checkpoint_open: leaves the file as it is. */
 void checkpoint_untouched(const struct checkpoint_config *config, struct error *err);

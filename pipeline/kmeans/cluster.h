@@ -10,9 +10,9 @@ void cluster_config_default(struct cluster_config *config);
 
 /* Runs, or resumes if config->checkpoint holds the state of the same run; leaves that file. If one
  * of several devices fails, the others resume from there with a notice, or start again if no state
- * is kept. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
- * NaN or infinite values (naming the row), invalid weights, zero rows under cosine, negative values
- * under hellinger, device errors; STATUS_INTERRUPTED. */
+ * is kept. STATUS_USAGE: k < 1 or above INT32_MAX, or no such method; STATUS_FAILED: no rows, k
+ * larger than the number of distinct rows, NaN or infinite values (naming the row), invalid weights,
+ * zero rows under cosine, negative values under hellinger, device errors; STATUS_INTERRUPTED. */
 enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err);

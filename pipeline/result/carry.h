@@ -20,7 +20,7 @@ struct carry {
     const struct feature_set *features;
     const char *remade; /* a clustering left out of notices, or NULL */
     /* Results: */
-    unsigned continued, unlabelled; /* clusterings whose rows all have labels; the others */
+    unsigned continued, unlabelled; /* clusterings that label all new rows; the others */
     unsigned imported, neighbours;  /* features and graphs that now have rows without values */
     char names[256], unlabelled_names[256]; /* of these, for notices */
 };
