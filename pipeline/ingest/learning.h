@@ -31,8 +31,8 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
 uint32_t learning_pictures(const struct learning *learning);
 
 /* Learns a codebook for each feature that needs one, on the context's device, stores it in `codebooks` and
- * binds it. STATUS_USAGE: no image of the sample has descriptors;
- * STATUS_FAILED: fewer distinct ones than words. Frees the sample. */
+ * binds it. STATUS_USAGE: no image of the sample has descriptors; else
+ * as codebook_train. Frees the sample. */
 enum status learning_train(struct learning *learning, struct codebooks *codebooks,
                            struct feature_set *features, struct ocl_context *context,
                            struct error *err);
