@@ -74,6 +74,12 @@ static void summarise(const struct selection *selection, const struct options *o
                  selection->clusters ? selection->clusters->name : "", radius, seconds);
     if (config->without)
         summary_line(options, "  %s left out by flags", NUMBER_OF(selection->flagged, "image"));
+    if (selection->unlabelled > 0)
+        summary_line(options, "  %s left out: without a cluster",
+                     NUMBER_OF(selection->unlabelled, "image"));
+    if (selection->incomparable > 0)
+        summary_line(options, "  %s left out: without values that can be compared",
+                     NUMBER_OF(selection->incomparable, "image"));
     if (!isnan(config->alike))
         summary_line(options,
                      "  %s left out: their cosine with a kept image of the cluster is at least %g",
@@ -108,6 +114,10 @@ static void write_json(const struct selection *selection, const struct options *
         json_uint(json, "asked", config->count);
     if (config->without)
         json_uint(json, "flagged", selection->flagged);
+    if (selection->clusters)
+        json_uint(json, "unlabelled", selection->unlabelled);
+    if (select_methods[config->method].by_values)
+        json_uint(json, "incomparable", selection->incomparable);
     if (!isnan(config->alike)) {
         json_double(json, "semantic", config->alike);
         json_uint(json, "left_out", selection->omitted_count);

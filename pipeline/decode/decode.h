@@ -40,7 +40,7 @@ struct decode_options {
     struct stop *stop;
 };
 
-/* white, 268435456, 100, 1, false, false, NULL */
+/* white, 268435456, 100, 1, false, false, false, NULL */
 void decode_options_default(struct decode_options *options);
 
 struct image_info {

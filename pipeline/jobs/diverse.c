@@ -178,6 +178,7 @@ enum status order_diverse(struct selection *selection, struct error *err)
             diverse.taken = held_array(&held, selection->clusters->k, sizeof *diverse.taken);
         status = held_check(&held, "distances of images", err);
     }
+    selection->incomparable = selection->candidates - rows;
     selection->candidates = rows;
     if (status == STATUS_OK && rows > 0)
         status = choose(&diverse, (uint32_t)most, err);

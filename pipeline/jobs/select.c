@@ -91,7 +91,9 @@ static enum status find_candidates(struct selection *selection, struct error *er
     if (status == STATUS_OK && selection->config->without)
         status = read_without(in, selection, err);
     for (uint64_t i = 0; i < images && status == STATUS_OK; i++)
-        if (in[i] && (!selection->labels || selection->labels[i] >= 0))
+        if (in[i] && selection->labels && selection->labels[i] < 0)
+            selection->unlabelled++;
+        else if (in[i])
             selection->candidate[selection->candidates++].row = i;
     if (status == STATUS_OK && selection->candidates == 0)
         return error_set(err, STATUS_FAILED, "%s has no images to choose from",

@@ -47,6 +47,8 @@ struct selection {
     struct candidate *candidate; /* the chosen ones first, in order */
     uint64_t candidates;         /* rows that could be chosen, without the omitted ones */
     uint64_t flagged;            /* images excluded by `without` */
+    uint64_t unlabelled;         /* images excluded because `clusters` has no label for them */
+    uint64_t incomparable;       /* candidates whose rows `diverse` cannot compare */
     uint64_t chosen;
     /* Left out as similar to a kept one of their cluster; by row. */
     int64_t *omitted, *kept;

@@ -261,6 +261,25 @@ def test_per_cluster_and_within(folder, select, tmp_path):
     assert error.endswith("again exists; replace it with --force, or name another file with --to-list")
 
 
+def test_says_which_images_cannot_be_chosen(folder, select, tmp_path):
+    """Rows of zeros have no direction: by cosine they have no cluster, and diverse cannot compare them."""
+    values = numpy.load(folder / "rows.npy")
+    values[[3, 17]] = 0
+    numpy.save(tmp_path / "zeros.npy", values)
+    for words in (["import", "f.h5", "zeros=zeros.npy"],
+                  ["cluster", "f.h5", "--feature", "zeros", "-k", 4, "--metric", "cosine", "--name", "angles"]):
+        assert run_clpipe(*words, cwd=tmp_path).returncode == 0
+    count = len(values)
+    for words, key, said in (
+            (["--clusters", "angles"], "unlabelled", "2 images left out: without a cluster"),
+            (["--method", "diverse", "--feature", "zeros", "--metric", "cosine"], "incomparable",
+             "2 images left out: without values that can be compared")):
+        assert said in select(count, *words, "--name", key).stdout
+        report = json.loads(select(count, *words, "--name", key, "--json", "-").stdout)
+        assert (report[key], report["chosen"]) == (2, count - 2)
+        assert not {3, 17} & set(stored(tmp_path, key)[0])
+
+
 def test_stored_listed_exported_removed(folder, select, tmp_path):
     select(10)
     before = (tmp_path / "f.h5").stat()
