@@ -133,16 +133,6 @@ static size_t plain(const char *bytes, size_t length)
     return length > 1 && bytes[0] == '\\' && bytes[1] == 'x' ? 0 : utf8_sequence(bytes, length);
 }
 
-size_t path_text_length(const char *bytes, size_t length)
-{
-    size_t total = 0;
-    for (size_t i = 0, n; i < length; i += n ? n : 1) {
-        n = plain(bytes + i, length - i);
-        total += n ? n : 4;
-    }
-    return total;
-}
-
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
 {
     size_t at = 0;

@@ -25,9 +25,6 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 /* The same text in allocated memory. NULL: out of memory. */
 char *path_utf8(const char *bytes, size_t length);
 
-/* The length that path_to_utf8 would return. */
-size_t path_text_length(const char *bytes, size_t length);
-
 /* The inverse of path_to_utf8, in place. */
 void path_from_utf8(char *text);
 

@@ -384,11 +384,6 @@ void feature_write_spec(struct feature *feature)
 
 /* --- sets ------------------------------------------------------------------------------------ */
 
-uint32_t feature_image_border(const struct feature_image *image)
-{
-    return (image->blur ? (uint32_t)image->blur - 1 : 0) + image->border;
-}
-
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b)
 {
 #define EQUAL(name, least, most) &&a->name == b->name

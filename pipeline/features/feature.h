@@ -51,8 +51,6 @@ struct feature_image {
  * without `count`. */
 #define IMAGE_OPTIONS(OPTION) OPTION(scale, 16, 1024) OPTION(blur, 3, 3)
 
-/* By how many columns, and rows, the counted area is smaller than the decoded or scaled picture. */
-uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
 
 #define CODEBOOK_WORDS_MAX 65536

@@ -1,8 +1,6 @@
 /* train.c: from bytes to integers, through float64 and k-means. */
 #include "features/train.h"
 #include "base/avx2.h"
-#include "base/held.h"
-
 #include "base/workers.h"
 #include "features/eigen.h"
 
@@ -17,7 +15,6 @@
 #define COVARIANCE_WORK (1u << 25) /* rows x columns used for the covariance, at most */
 #define BLOCK           256u       /* rows at a time */
 #define LANES           16u        /* of inner products; columns are padded to a multiple */
-#define TALLY_COLUMNS   4u         /* of projected values, per part of the statistics */
 #define DEVIATION_LEAST 0.5        /* of a cluster; also at least a tenth of the overall one */
 
 struct trainer {
@@ -279,39 +276,6 @@ static enum status find_words(struct cluster_outcome *outcome, struct trainer *t
     return status;
 }
 
-/* Statistics of the descriptors of each word. */
-struct tally {
-    const struct trainer *trainer;
-    const int32_t *labels;
-    int64_t *sums, *squares; /* words x TALLY_COLUMNS per part, for its columns */
-    int64_t *number;         /* words */
-};
-
-/* A thread processes some columns of all descriptors, and writes only its own sums. */
-static size_t tally_place(size_t word, uint32_t column, uint32_t words)
-{
-    return ((size_t)(column / TALLY_COLUMNS) * words + word) * TALLY_COLUMNS +
-           column % TALLY_COLUMNS;
-}
-
-static void tally_columns(void *context, uint64_t part)
-{
-    const struct tally *tally = context;
-    const struct trainer *trainer = tally->trainer;
-    const uint32_t projected = trainer->codebook->projected, first = (uint32_t)part * TALLY_COLUMNS;
-    const uint32_t columns = projected - first < TALLY_COLUMNS ? projected - first : TALLY_COLUMNS;
-    for (uint64_t r = 0; r < trainer->training->rows; r++) {
-        const int8_t *row = trainer->projected + r * projected + first;
-        const size_t at = tally_place((size_t)tally->labels[r], first, trainer->codebook->words);
-        if (part == 0)
-            tally->number[tally->labels[r]]++;
-        for (uint32_t j = 0; j < columns; j++) {
-            tally->sums[at + j] += row[j];
-            tally->squares[at + j] += row[j] * row[j];
-        }
-    }
-}
-
 /* Means, deviations and shares of the projected descriptors nearest to each word, which are labelled so. */
 static enum status find_statistics(struct trainer *trainer, const int32_t *labels,
                                    struct error *err)
@@ -320,22 +284,22 @@ static enum status find_statistics(struct trainer *trainer, const int32_t *label
     const uint32_t projected = codebook->projected, words = codebook->words;
     const uint64_t n = trainer->training->rows;
     const size_t values = (size_t)words * projected;
-    const uint32_t parts = (projected + TALLY_COLUMNS - 1) / TALLY_COLUMNS;
-    const size_t tallied = (size_t)parts * TALLY_COLUMNS * words;
-    struct held held = {0};
     /* Sums, then squares, of each word, and of all; then the number of each. */
-    int64_t *sums = held_array(&held, 2 * (values + projected) + words, sizeof *sums);
-    int64_t *tallies = held_array(&held, 2 * tallied, sizeof *tallies);
-    const enum status status = held_check(&held, "the statistics of a codebook", err);
-    if (status != STATUS_OK)
-        goto out;
+    const size_t number_of_sums = 2 * (values + projected) + words;
+    int64_t *sums = calloc(number_of_sums, sizeof *sums);
+    if (!sums)
+        return error_memory(err, number_of_sums * sizeof *sums, "the statistics of a codebook");
     int64_t *squares = sums + values + projected, *number = squares + values + projected;
-    struct tally tally = {trainer, labels, tallies, tallies + tallied, number};
-    workers_run(trainer->workers, tally_columns, &tally, parts);
+    for (uint64_t r = 0; r < n; r++) {
+        const int8_t *row = trainer->projected + r * projected;
+        const size_t at = (size_t)labels[r] * projected;
+        number[labels[r]]++;
+        for (uint32_t j = 0; j < projected; j++) {
+            sums[at + j] += row[j];
+            squares[at + j] += row[j] * row[j];
+        }
+    }
     for (size_t i = 0; i < values; i++) {
-        const size_t at = tally_place(i / projected, (uint32_t)(i % projected), words);
-        sums[i] = tally.sums[at];
-        squares[i] = tally.squares[at];
         sums[values + i % projected] += sums[i];
         squares[values + i % projected] += squares[i];
     }
@@ -356,9 +320,8 @@ static enum status find_statistics(struct trainer *trainer, const int32_t *label
             codebook->deviation[i] = sqrt(own > least ? own : least);
         }
     }
-out:
-    held_free(&held);
-    return status;
+    free(sums);
+    return STATUS_OK;
 }
 
 enum status codebook_train(struct feature_codebook *codebook, const struct descriptor *descriptor,

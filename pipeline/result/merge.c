@@ -31,7 +31,6 @@ struct merge_part {
     struct file_input *file;
     struct row_input rows; /* of `file` */
     unsigned users;
-    uint64_t used;
     int *source_now;
 };
 
@@ -47,7 +46,6 @@ struct merge {
     struct merge_part *open_part;
     pthread_mutex_t lock; /* guards the open parts */
     unsigned open, detached;
-    uint64_t clock;
 };
 
 /* --- rows of parts ----------------------------------------------------------------------------- */
@@ -114,19 +112,14 @@ static enum status acquire(struct merge_part *part, struct error *err)
     struct merge *m = part->merge;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&m->lock);
-    part->used = ++m->clock;
     part->users++;
     if (!part->file) {
-        struct merge_part *oldest = NULL;
+        h5_driver_lock();
         for (unsigned i = 0; i < m->inputs.count && m->open >= MOST_OPEN; i++) {
             struct merge_part *other = &m->open_part[i];
-            if (other->file && other->file->fd < 0 && other->users == 0 &&
-                (!oldest || other->used < oldest->used))
-                oldest = other;
+            if (other->file && other->file->fd < 0 && other->users == 0)
+                close_part(other);
         }
-        h5_driver_lock();
-        if (oldest)
-            close_part(oldest);
         status = open_part(part, err);
         h5_driver_unlock();
         part->users -= status != STATUS_OK;

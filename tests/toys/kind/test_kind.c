@@ -173,8 +173,8 @@ static void only_kinds_of_the_table_exist(void **state)
     assert_string_equal(set.feature[3].spec, "total:bins=1,grid=2x2,normalize=none");
     /* The others are computed from the same image, which has no border. */
     const struct feature_image *image = &set.feature[0].image;
-    assert_int_equal(feature_image_border(image), 0);
-    assert_int_equal(feature_image_border(&set.feature[1].image), 2);
+    assert_int_equal(image->border, 0);
+    assert_int_equal(set.feature[1].image.border, 2);
     assert_true(feature_image_equal(image, &set.feature[3].image));
     assert_false(feature_image_equal(image, &set.feature[1].image));
     assert_int_equal(feature_histograms(&set.feature[0]), 3);
@@ -407,7 +407,7 @@ static void reference(uint32_t *words, const struct feature *feature, const uint
                       uint32_t width, uint32_t height)
 {
     const uint32_t blur = feature->image.blur ? BLUR_BORDER : 0;
-    const uint32_t border = feature_image_border(&feature->image);
+    const uint32_t border = blur + feature->image.border;
     uint8_t *blurred = NULL;
     size_t stride = (size_t)3 * width;
     memset(words, 0, feature->dimension * sizeof *words);
