@@ -8,6 +8,7 @@
  * What are options of the filter are arguments here: these kernels see few rows, and each variant
  * takes seconds to build. */
 #include "kmeans.h"
+#include "kmeans_draw.h"
 #include "kmeans_half.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -507,29 +508,6 @@ static uint block_of_target(__global const double *reached, uint below, uint blo
     return block;
 }
 
-/* Values that row_of_target has in flight. */
-#define AT_A_TIME 16
-
-/* The row of a block, whose weighted distances are given, with which the sum exceeds the target. */
-static uint row_of_target(__local const double *value, double sum, double target, uint rows)
-{
-    uint drawn = 0;
-    bool reached = false;
-    for (uint from = 0; from < rows && !reached; from += AT_A_TIME) {
-        double each[AT_A_TIME];
-#pragma unroll
-        for (uint e = 0; e < AT_A_TIME; e++)
-            each[e] = from + e < rows ? value[from + e] : 0.0;
-#pragma unroll
-        for (uint e = 0; e < AT_A_TIME; e++) {
-            sum += each[e];
-            drawn = each[e] > 0.0 && !reached ? from + e : drawn;
-            reached = reached || (each[e] > 0.0 && sum > target);
-        }
-    }
-    return drawn;
-}
-
 /* Between two rounds: rows get the distance to the centroid that the last one chose, a group per block of the
  * tile, and the candidates of the next are drawn, each with probability proportional to weighted distance, if
  * they lie in the tile, and laid out (lane_start), by the first `trials` groups. first_block: the tile's first;
@@ -627,7 +605,7 @@ seed_take(__global const float *restrict x, __global const float *restrict centr
         }
     }
     if (lid == 0)
-        starts[trial] = lane_start(lanes[0], (float)value[0], terms, 0, 0);
+        starts[trial] = lane_start(lanes[0], 0.0, (float)value[0], terms, 0, 0);
 }
 
 /* Rows that KMEANS_LANES work-items score at a time, and how many a group does. */

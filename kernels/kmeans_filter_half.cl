@@ -85,14 +85,15 @@ round_rows(__global const float *restrict x, __global const float *restrict cent
 /* Lays out centroids in panels, a work-group per lane. Lane l gets centroid ids[l] if use_ids, else
  * l; at most `used` lanes have one, the other lanes and those of id -1 have none.
  * squares[c * square_step + square_from] times terms.square_scale is the squared length of centroid c
- * less the centre. lanes: see lane_start. */
+ * less the centre. within: NULL, or the squared distance by which the scores of centroid c begin lower. lanes,
+ * slopes and offsets (NULL: not wanted): see lane_start. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_HALF_LANE_ITEMS, 1, 1))) void
 lay_out(__global const float *restrict x, __global const float *restrict centre,
-        __global const double *restrict squares, __global const int *restrict ids,
-        __global half *restrict out, __global float2 *restrict lanes,
-        __global float *restrict slopes, __global float *restrict offsets, uint used, uint stride,
-        uint columns, uint use_ids, uint square_step, uint square_from,
-        struct kmeans_half_terms terms)
+        __global const double *restrict squares, __global const double *restrict within,
+        __global const int *restrict ids, __global half *restrict out,
+        __global float2 *restrict lanes, __global float *restrict slopes,
+        __global float *restrict offsets, uint used, uint stride, uint columns, uint use_ids,
+        uint square_step, uint square_from, struct kmeans_half_terms terms)
 {
     __local float parts[KMEANS_HALF_LANE_ITEMS];
     const uint lid = (uint)get_local_id(0), lane = (uint)get_group_id(0);
@@ -114,8 +115,8 @@ lay_out(__global const float *restrict x, __global const float *restrict centre,
     float total = 0.0f;
     for (uint i = 0; i < KMEANS_HALF_LANE_ITEMS; i++)
         total += parts[i];
-    lanes[lane] = lane_start(squares[(size_t)id * square_step + square_from], total, terms,
-                             slopes + id, offsets + id);
+    lanes[lane] = lane_start(squares[(size_t)id * square_step + square_from], within ? within[id] : 0.0, total,
+                             terms, slopes ? slopes + id : 0, offsets ? offsets + id : 0);
 }
 
 /* --- scores ---------------------------------------------------------------------------------- */
@@ -143,9 +144,9 @@ static float plain_score(__global const half *row, __global const half *centroid
  * appended to `flagged` and the outcome of the search stored at its place in `found`, for
  * settle_rows.
  *
- * list (KMEANS_HALF_LIST): for the row at place p of the list, slots[p * KMEANS_HALF_SLOTS...] get
- * the centroids whose scores do not exceed `upper`, and taken[p] (zeroed beforehand) their number,
- * which may exceed the slots. */
+ * list (KMEANS_HALF_LIST): for the row at place p of the list, slots[p * each...] get the centroids whose
+ * scores do not exceed `upper`, from slot taken[p] (given) on up to slot `room`, and taken[p] grows by their
+ * number, whether there was room or not. */
 #define PARAMETERS                                                                                 \
     __global const half *RESTRICT x, __global const half *RESTRICT centroids,                      \
         __global const float2 *RESTRICT lanes, __global const float *RESTRICT slope,               \
@@ -155,11 +156,11 @@ static float plain_score(__global const half *row, __global const half *centroid
         __global float *far, __global float *upper, __global uint *flagged,                        \
         __global float4 *found, __global int *slots, __global uint *taken, __global uint *counts,  \
         uint flagged_count, uint rows_count, uint most_rows, uint columns, uint panel_count,       \
-        uint use_rows, uint mode, float unit, float slack, float4 bounds
+        uint use_rows, uint mode, uint each, uint room, float unit, float slack, float4 bounds
 #define ARGUMENTS                                                                                  \
     x, centroids, lanes, slope, offset, ids, norms, reaches, rows, labels, near, far, upper,       \
         flagged, found, slots, taken, counts, flagged_count, rows_count, most_rows, columns,       \
-        panel_count, use_rows, mode, unit, slack, bounds
+        panel_count, use_rows, mode, each, room, unit, slack, bounds
 INLINE void search(PARAMETERS, bool list, __local uchar *memory)
 {
     const uint lid = (uint)get_local_id(0);
@@ -187,8 +188,8 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
                         fma(-farthest, lanes[l].y, lanes[l].x));
         if (list && score <= most) {
             const uint slot = atomic_inc(&taken[p]);
-            if (slot < KMEANS_HALF_SLOTS)
-                slots[p * KMEANS_HALF_SLOTS + slot] = ids[l];
+            if (slot < room)
+                slots[(size_t)p * each + slot] = ids[l];
         }
         s = fmin(s, fmax(b, score));
         w = score < b ? l : w;
@@ -315,7 +316,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
             find_starts(start, (__local const float4 *)(of_lanes + span * 8), farthest, lane);
             score_span(sum, a, stage + span * DEPTH * 2, start, lane);
             if (list)
-                list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken);
+                list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken, each, room);
             else
                 fold_scores(sum, l, best, second, where);
         }
@@ -374,7 +375,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
         FIND_STARTS(panel + 1 < to_panel ? panel + 1 : panel)
         const uint l = panel * TILE_LANES + warp_lane;
         if (list)
-            list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken);
+            list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken, each, room);
         else
             fold_scores(sum, l, best, second, where);
     }

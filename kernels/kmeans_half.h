@@ -39,22 +39,25 @@ static inline float sum_of(float8 values)
     return half_sum.x + half_sum.y + half_sum.z + half_sum.w;
 }
 
-/* The start of a lane's sum (the square less the offset) and the slope, both divided by the unit, twice the
- * scale between rows and centroids. Offset and slope are the bound's, as docs/clustering.md derives them: sums
- * of the given terms, which are the same for all centroids, times the centroid's square and its length, or what
- * rounding took from it (lost: the sum of its squares) divided by `rest_least`, if that is more. */
-static inline float2 lane_start(double square, float lost, struct kmeans_half_terms terms,
-                                __global float *slopes, __global float *offsets)
+/* The start of a lane's sum (the square, less a squared distance `within`, less the offset) and the slope, both
+ * divided by the unit, twice the scale between rows and centroids. Offset and slope are the bound's, as
+ * docs/clustering.md derives them: sums of the given terms, which are the same for all centroids, times the
+ * centroid's square (and `within`) and its length, or what rounding took from it (lost: the sum of its squares)
+ * divided by `rest_least`, if that is more. */
+static inline float2 lane_start(double square, double within, float lost,
+                                struct kmeans_half_terms terms, __global float *slopes,
+                                __global float *offsets)
 {
     const double scaled = square * terms.square_scale;
+    const double less = within * (1 + 0x1p-30) * terms.square_scale;
     const double rest = length_bound(lost, terms.growth, terms.tiny) / terms.rest_least;
     const double slope = convert_float_rtp(terms.slope_length * fmax(sqrt(scaled), rest));
-    const double offset = convert_float_rtp(terms.offset_plain + terms.offset_square * scaled);
+    const double offset = convert_float_rtp(terms.offset_plain + terms.offset_square * (scaled + less));
     if (slopes) {
         *slopes = (float)slope;
         *offsets = (float)offset;
     }
-    return (float2)((float)((scaled - offset) / terms.unit), (float)(slope / terms.unit));
+    return (float2)((float)((scaled - less - offset) / terms.unit), (float)(slope / terms.unit));
 }
 
 #endif

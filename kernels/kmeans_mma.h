@@ -155,11 +155,11 @@ INLINE void fold_scores(float (*sum)[SPAN / 8][4], uint from, float *best, float
     }
 }
 
-/* Appends the centroids of a span whose scores are at most `most` to the slots of their rows. ids:
- * of the span's lanes; first_place: list index of the warp's first row. */
+/* Appends the centroids of a span whose scores are at most `most` to the slots of their rows, of which row p has
+ * `room` from p * each on. ids: of the span's lanes; first_place: list index of the warp's first row. */
 INLINE void list_scores(float (*sum)[SPAN / 8][4], __global const int *ids, uint lane,
                         uint first_place, const float *most, __global int *slots,
-                        __global uint *taken)
+                        __global uint *taken, uint each, uint room)
 {
 #pragma unroll
     for (uint i = 0; i < ROWS_EACH; i++) {
@@ -172,8 +172,8 @@ INLINE void list_scores(float (*sum)[SPAN / 8][4], __global const int *ids, uint
         const uint p = first_place + row_in_warp(i, lane);
         for (; hits > 0; hits &= hits - 1) {
             const uint slot = atomic_inc(&taken[p]);
-            if (slot < KMEANS_HALF_SLOTS)
-                slots[p * KMEANS_HALF_SLOTS + slot] =
+            if (slot < room)
+                slots[(size_t)p * each + slot] =
                     ids[lane_in_span(31 - clz(hits & -hits), lane)];
         }
     }

@@ -137,4 +137,22 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
                                 struct assign *assign, struct tile *tile, cl_mem thresholds,
                                 cl_mem mask, struct error *err);
 
+/* The rows of a tile as centroids, to list which of them may be within a distance of which. A row has the number
+ * that `ids` gives it, a squared length less the centre, and as a candidate the score that others must not
+ * exceed: the caller fills these three (list_lengths of kmeans_lists.cl). */
+struct float16_pairs {
+    cl_mem values, starts, ids, squares, limits;
+};
+enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **held,
+                               struct assign *assign, const struct tile *tile, struct error *err);
+/* within: the squared distance of each row within which a candidate counts. */
+enum status float16_lay_out_pairs(const struct float16_pairs *pairs, struct assign *assign,
+                                  struct tile *tile, cl_mem within, struct error *err);
+/* For each row as a candidate, the numbers of the rows that may be within their distance of it go to `slots`, from
+ * slot taken[row] on, as far as there is `room` in all; taken[row] grows by their number, room or not. The same
+ * numbers each time. */
+enum status float16_list_pairs(const struct float16_pairs *pairs, struct assign *assign,
+                               struct tile *tile, cl_mem slots, cl_mem taken, cl_uint room,
+                               struct error *err);
+
 #endif

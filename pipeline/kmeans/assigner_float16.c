@@ -246,9 +246,11 @@ static struct kmeans_half_terms terms_of(const struct tensor *tensor)
 }
 
 /* Lays out `used` of the given rows: the first ones, or those in panels->ids. squares: as lay_out
- * (kmeans_filter_half.cl) takes them, from struct centroid_move if moves. */
+ * (kmeans_filter_half.cl) takes them, from struct centroid_move if moves. within: NULL for
+ * centroids, whose slopes and offsets are kept. */
 static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem rows,
-                           cl_mem squares, bool moves, cl_uint used, bool listed, struct error *err)
+                           cl_mem squares, cl_mem within, bool moves, cl_uint used, bool listed,
+                           struct error *err)
 {
     struct filter *filter = tensor->filter;
     panels->count = (used + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL;
@@ -257,11 +259,12 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
     const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
     const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
     const struct kmeans_half_terms terms = terms_of(tensor);
+    const cl_mem slope = within ? NULL : tensor->slope, offset = within ? NULL : tensor->offset;
     if (ocl_args(tensor->layout_kernel, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(squares), OCL_ARG(panels->ids), OCL_ARG(panels->values),
-                 OCL_ARG(panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
-                 OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids),
-                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(terms), OCL_ARGS_END) != STATUS_OK)
+                 OCL_ARG(squares), OCL_ARG(within), OCL_ARG(panels->ids), OCL_ARG(panels->values),
+                 OCL_ARG(panels->starts), OCL_ARG(slope), OCL_ARG(offset), OCL_ARG(used),
+                 OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids), OCL_ARG(step),
+                 OCL_ARG(from), OCL_ARG(terms), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return lane_launch(filter->lane, "round centroids", tensor->layout_kernel,
                        (uint64_t)panels->count * KMEANS_HALF_PANEL * KMEANS_HALF_LANE_ITEMS,
@@ -312,14 +315,14 @@ static enum status lay_out_due(struct tensor *tensor, struct error *err)
                             filter->k * sizeof *filter->squares, filter->squares, err) != STATUS_OK)
         return err->status;
     const cl_mem squares = moves ? moves : tensor->squares;
-    enum status status =
-        lay_out(tensor, &tensor->all, filter->centroids, squares, moves, filter->k, false, err);
+    enum status status = lay_out(tensor, &tensor->all, filter->centroids, squares, NULL, moves,
+                                 filter->k, false, err);
     if (status != STATUS_OK || due == ALL_DUE)
         return status;
     status = prune->moved_on_device ? prune_list(prune, tensor->some.ids, filter->k, err)
                                     : send_ids(tensor, prune->moved, prune->moved_count, err);
-    return status == STATUS_OK ? lay_out(tensor, &tensor->some, filter->centroids, squares, moves,
-                                         prune->moved_count, true, err)
+    return status == STATUS_OK ? lay_out(tensor, &tensor->some, filter->centroids, squares, NULL,
+                                         moves, prune->moved_count, true, err)
                                : status;
 }
 
@@ -356,10 +359,13 @@ struct launch {
     const char *tag;
     const struct half_panels *panels;
     cl_mem rows;                   /* NULL: all */
+    bool all_rows;                 /* the list has them all, in order */
     cl_uint rows_count, most_rows; /* rows_count: the list's counter */
     cl_uint mode;
     cl_mem upper;
     cl_uint flagged_count;
+    cl_mem slots, taken; /* KMEANS_HALF_LIST, like: */
+    cl_uint each, room;
 };
 
 static enum status launch(struct tensor *tensor, struct tile *tile, const struct launch *job,
@@ -369,7 +375,7 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
     const double unit = score_unit(filter);
     const cl_float factor = (cl_float)unit;
     const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
-    const cl_uint use_rows = job->rows ? 1 : 0;
+    const cl_uint use_rows = job->rows && !job->all_rows ? 1 : 0;
     const size_t local[2] = {KMEANS_HALF_ITEMS, 1};
     const size_t groups = ((size_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS;
     /* Lists hold few rows, so groups share the panels. */
@@ -384,11 +390,12 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
                  OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
                  OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
                  OCL_ARG(tile->lower_bounds), OCL_ARG(job->upper), OCL_ARG(tensor->flagged),
-                 OCL_ARG(tensor->outcomes), OCL_ARG(tensor->outcomes), OCL_ARG(tensor->taken),
+                 OCL_ARG(tensor->outcomes), OCL_ARG(job->slots), OCL_ARG(job->taken),
                  OCL_ARG(counts), OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count),
                  OCL_ARG(job->most_rows), OCL_ARG(tensor->columns), OCL_ARG(job->panels->count),
-                 OCL_ARG(use_rows), OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack),
-                 OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
+                 OCL_ARG(use_rows), OCL_ARG(job->mode), OCL_ARG(job->each), OCL_ARG(job->room),
+                 OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
 }
@@ -432,7 +439,11 @@ static enum status decide(struct tensor *tensor, struct tile *tile, struct error
                                .rows_count = COUNT_FLOAT16_UNDECIDED,
                                .most_rows = tensor->room,
                                .mode = KMEANS_HALF_LIST,
-                               .upper = assign->limits};
+                               .upper = assign->limits,
+                               .slots = tensor->outcomes,
+                               .taken = tensor->taken,
+                               .each = KMEANS_HALF_SLOTS,
+                               .room = KMEANS_HALF_SLOTS};
     const cl_uint stride = filter->data->stride;
     const cl_uint left_count = COUNT_LEFT, flagged_count = COUNT_FLOAT16_UNDECIDED;
     const cl_double length_scale = ldexp(1.0, -filter->row_exponent);
@@ -555,6 +566,48 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
                     OCL_ARG(tensor->trial.starts), OCL_ARG(tile->reaches), OCL_ARG(thresholds),
                     OCL_ARG(mask), OCL_ARG(tile->rows), OCL_ARG(tensor->columns), OCL_ARG(shares),
                     OCL_ARG(unit), OCL_ARGS_END);
+}
+
+enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **held,
+                               struct assign *assign, const struct tile *tile, struct error *err)
+{
+    const struct tensor *tensor = assign->states[0];
+    const size_t rows = tile->rows;
+    const size_t places = (rows + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
+    const struct lane_wanted wanted[] = {
+        BUFFER(out->values, places * tensor->columns * 2),
+        BUFFER(out->starts, places * 2 * sizeof(float)), BUFFER(out->ids, places * sizeof(cl_int)),
+        BUFFER(out->squares, rows * sizeof(double)), BUFFER(out->limits, rows * sizeof(float))};
+    return lane_hold(held, assign->lane, wanted, COUNT_OF(wanted), "seeding", err);
+}
+
+enum status float16_lay_out_pairs(const struct float16_pairs *pairs, struct assign *assign,
+                                  struct tile *tile, cl_mem within, struct error *err)
+{
+    struct tensor *tensor = assign->states[0];
+    struct half_panels panels = {pairs->values, pairs->starts, pairs->ids, 0};
+    if (round_rows(tensor, tile, err) != STATUS_OK)
+        return err->status;
+    return lay_out(tensor, &panels, tile->x, pairs->squares, within, false, tile->rows, false, err);
+}
+
+enum status float16_list_pairs(const struct float16_pairs *pairs, struct assign *assign,
+                               struct tile *tile, cl_mem slots, cl_mem taken, cl_uint room,
+                               struct error *err)
+{
+    const struct half_panels panels = {pairs->values, pairs->starts, pairs->ids,
+                                       (tile->rows + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL};
+    const struct launch job = {.tag = "list pairs",
+                               .panels = &panels,
+                               .rows = pairs->ids,
+                               .all_rows = true,
+                               .most_rows = tile->rows,
+                               .mode = KMEANS_HALF_LIST,
+                               .upper = pairs->limits,
+                               .slots = slots,
+                               .taken = taken,
+                               .room = room};
+    return launch(assign->states[0], tile, &job, err);
 }
 
 const struct assigner assigner_float16 = {

@@ -4,7 +4,8 @@
  *   seed_half    the rows that may be nearer to a candidate, in float16
  *   seed_exact   their distances, sums in order, and, by the last work-group, the choice
  *
- * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. */
+ * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. Once lists are
+ * made (seed_lists.c), a single launch does all rounds of a batch. */
 #include "kmeans/seed.h"
 #include <math.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct rounds {
     const struct seed_draws *draws;
     struct seed_launch *launches; /* STEPS x tiles */
     struct float16_candidates candidates;
+    struct seed_lists lists;
     cl_mem random;     /* KMEANS_TRIALS_MAX for each round of a batch */
     cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain in each, and in all up to
                         * it */
@@ -38,19 +40,40 @@ static struct seed_launch *launch_of(const struct rounds *rounds, enum step step
     return &rounds->launches[step * rounds->data->tile_count + tile];
 }
 
+/* trials: 0 draws none, so that rows only get their distance to the last seed. */
+static enum status take_args(const struct rounds *rounds, uint32_t i, cl_uint trials,
+                             struct error *err)
+{
+    const struct filter *filter = rounds->filter;
+    const struct seed_tile *own = &rounds->tiles[i];
+    const struct tile *tile = &rounds->data->tiles[i];
+    const struct float16_candidates *candidates = &rounds->candidates;
+    const cl_uint first_block = (cl_uint)(tile->offset / KMEANS_BLOCK_ROWS), rows = tile->rows;
+    const cl_uint stride = rounds->data->stride, weighted = own->weights ? 1 : 0;
+    const cl_mem weights = own->weights ? own->weights : own->distances;
+    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
+    struct seed_launch *take = launch_of(rounds, TAKE, i);
+    take->items = (trials + seed_groups(rows, 1)) * take->group;
+    return ocl_args(take->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                    OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->state),
+                    OCL_ARG(rounds->upto), OCL_ARG(rounds->random), OCL_ARG(weights),
+                    OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
+                    OCL_ARG(candidates->values), OCL_ARG(candidates->starts),
+                    OCL_ARG(rounds->blocks), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
+                    OCL_ARG(candidates->columns), OCL_ARG(trials), OCL_ARG(weighted),
+                    OCL_ARG(scale), OCL_ARG(candidates->terms), OCL_ARGS_END);
+}
+
 static enum status open_launches(struct rounds *rounds, uint32_t i, struct error *err)
 {
     struct assign *assign = &rounds->shard->assign;
-    const struct filter *filter = rounds->filter;
     const struct seed_tile *own = &rounds->tiles[i];
     struct tile *tile = &rounds->data->tiles[i];
-    const struct float16_candidates *candidates = &rounds->candidates;
     const cl_uint first_block = (cl_uint)(tile->offset / KMEANS_BLOCK_ROWS), rows = tile->rows;
     const cl_uint stride = rounds->data->stride, trials = rounds->draws->trials;
     const cl_uint weighted = own->weights ? 1 : 0;
     const cl_mem weights = own->weights ? own->weights : own->distances;
-    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    const size_t group = filter->width;
+    const size_t group = rounds->filter->width;
     struct seed_launch *take = launch_of(rounds, TAKE, i), *exact = launch_of(rounds, EXACT, i);
     const struct lane_wanted wanted[] = {
         KERNEL(take->kernel, assign->exact->program, "seed_take"),
@@ -61,25 +84,32 @@ static enum status open_launches(struct rounds *rounds, uint32_t i, struct error
             STATUS_OK)
         return err->status;
     take->tag = "seed take";
-    take->items = (trials + seed_groups(rows, 1)) * group;
     exact->tag = "seed exact";
     exact->items = seed_groups(rows, trials) * group;
     take->group = exact->group = group;
-    if (ocl_args(take->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
-                 OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->state),
-                 OCL_ARG(rounds->upto), OCL_ARG(rounds->random), OCL_ARG(weights),
-                 OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
-                 OCL_ARG(candidates->values), OCL_ARG(candidates->starts), OCL_ARG(rounds->blocks),
-                 OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(candidates->columns),
-                 OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(scale), OCL_ARG(candidates->terms),
-                 OCL_ARGS_END) != STATUS_OK)
+    if (take_args(rounds, i, trials, err) != STATUS_OK)
         return err->status;
-    return ocl_args(exact->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->candidates),
+    return ocl_args(exact->kernel, err, OCL_ARG(tile->x), OCL_ARG(rounds->filter->candidates),
                     OCL_ARG(own->mask), OCL_ARG(own->distances), OCL_ARG(weights),
-                    OCL_ARG(rounds->sums), OCL_ARG(rounds->upto), OCL_ARG(filter->centroids),
-                    OCL_ARG(rounds->state), OCL_ARG(rounds->totals), OCL_ARG(first_block),
-                    OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted),
-                    OCL_ARG(rounds->groups), OCL_ARG(rounds->blocks), OCL_ARGS_END);
+                    OCL_ARG(rounds->sums), OCL_ARG(rounds->upto),
+                    OCL_ARG(rounds->filter->centroids), OCL_ARG(rounds->state),
+                    OCL_ARG(rounds->totals), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
+                    OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(rounds->groups),
+                    OCL_ARG(rounds->blocks), OCL_ARGS_END);
+}
+
+/* Makes lists of what is left to do, now that there are `seeds` seeds, if it pays. */
+static enum status make_lists(struct rounds *rounds, uint32_t seeds, struct error *err)
+{
+    const struct seed_launch *take = launch_of(rounds, TAKE, 0);
+    if (!seed_lists_due(&rounds->lists, rounds->shard, rounds->draws, seeds))
+        return STATUS_OK;
+    if (take_args(rounds, 0, 0, err) != STATUS_OK ||
+        lane_launch(rounds->lane, take->tag, take->kernel, take->items, take->group, err) !=
+            STATUS_OK ||
+        take_args(rounds, 0, rounds->draws->trials, err) != STATUS_OK)
+        return err->status;
+    return seed_lists_make(&rounds->lists, rounds->shard, rounds->tiles, err);
 }
 
 static enum status open_rounds(struct rounds *rounds, const double *upto, struct error *err)
@@ -123,6 +153,7 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
     struct lane *lane = rounds->lane;
     const size_t row = rounds->data->stride * sizeof *centroids;
     const uint32_t launches = STEPS * rounds->data->tile_count;
+    const bool listed = rounds->lists.made;
     for (uint32_t c = from; c < to; c++)
         seed_random(rounds->host_random + (size_t)(c % BATCH) * KMEANS_TRIALS_MAX, rounds->draws,
                     c);
@@ -130,12 +161,15 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
                   BATCH * KMEANS_TRIALS_MAX * sizeof(double), rounds->host_random,
                   err) != STATUS_OK)
         return err->status;
-    for (uint32_t i = 0; i < (to - from) * launches; i++) {
+    for (uint32_t i = 0; i < (to - from) * launches && !listed; i++) {
         const struct seed_launch *launch = &rounds->launches[i % launches];
         if (lane_launch(lane, launch->tag, launch->kernel, launch->items, launch->group, err) !=
             STATUS_OK)
             return err->status;
     }
+    if (listed && seed_lists_launch(&rounds->lists, rounds->shard, rounds->tiles, rounds->draws,
+                                    rounds->random, rounds->totals, from, to, err) != STATUS_OK)
+        return err->status;
     if (lane_read(lane, "centroids", rounds->filter->centroids, from * row, (to - from) * row,
                   (char *)centroids + from * row, err) != STATUS_OK ||
         lane_read(lane, "totals", rounds->totals, 0, BATCH * sizeof(double), rounds->host_totals,
@@ -163,15 +197,20 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
         return seed_too_few(k, draws->from, err);
     enum status status = open_rounds(&rounds, upto, err);
     for (uint32_t from = draws->from, to; from < k && status == STATUS_OK; from = to) {
-        to = k - from < BATCH ? k : from + BATCH;
         seed_progress(draws->config, rounds.data->comm, from, k);
         status = lane_check_stop(rounds.lane, err);
+        if (status == STATUS_OK)
+            status = make_lists(&rounds, from, err);
+        to = k - from < BATCH ? k : from + BATCH;
+        if (!rounds.lists.made && from < rounds.lists.due && rounds.lists.due < to)
+            to = rounds.lists.due;
         if (status == STATUS_OK)
             status = run_batch(centroids, &rounds, from, to, err);
         if (status == STATUS_OK)
             seed_save(draws->checkpoint, to);
     }
     lane_settle(rounds.lane);
+    lane_release(&rounds.lists.held);
     lane_release(&rounds.held);
     return status;
 }
