@@ -179,36 +179,33 @@ static void put_back(const struct listed_rows *rows, const struct listed_room ro
     sum_changed(rows, room, lid);
 }
 
-/* The candidates, as bits, of which one leaves the least, by how much each takes away (gains, EACH values apart).
- * What really is the least is a sum in another order: both are within blocks + count + 32 roundings of their true
- * values, relative to `total`, what remains now. A row that was drawn twice counts once. */
-static uint likely_candidates(__local const double *gains, __local const uint *place, double total,
-                              uint blocks, uint count, uint trials)
+/* Whether trial `lid` may be the one that leaves the least, by how much each takes away (gains, EACH values apart;
+ * 0 of those that there are not). What really is the least is a sum in another order: both are within blocks +
+ * count + 32 roundings of their true values, relative to `total`, what remains now. A row that was drawn twice
+ * counts once. */
+static bool likely_trial(__local const double *gains, __local const uint *place, double total,
+                         uint blocks, uint count, uint lid)
 {
     double most = 0.0;
-    uint likely = 0;
-    for (uint t = 0; t < trials; t++)
+    bool first = true;
+#pragma unroll
+    for (uint t = 0; t < KMEANS_TRIALS_MAX; t++) {
         most = fmax(most, gains[t * EACH]);
-    const double least = most - 2 * total * (blocks + count + 32) * 0x1p-52;
-    for (uint t = 0; t < trials; t++) {
-        bool listed = gains[t * EACH] >= least;
-        for (uint before = 0; before < t; before++)
-            listed = listed && !(likely >> before & 1 && place[before] == place[t]);
-        likely |= listed ? 1u << t : 0;
+        first = first && (t >= lid || place[t] != place[lid]);
     }
-    return likely;
+    return first && gains[lid * EACH] >= most - 2 * total * (blocks + count + 32) * 0x1p-52;
 }
 
 /* Chooses seeds `seed` to `seed` + rounds - 1, one after another: what seed_take, seed_half and seed_exact do by
- * three launches for each, the same operations in the same order as far as the choice depends on them. One
- * group; count: at most KMEANS_LISTED_BLOCKS blocks. */
+ * three launches for each, the same operations in the same order as far as the choice depends on them. seeds and
+ * totals: the row of each seed, and what it leaves, modulo the batch. One group; count: at most
+ * KMEANS_LISTED_BLOCKS blocks. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-seed_listed(__global const float *restrict x, __global const double *restrict random,
-            __global const double *weights, __global const uint *restrict ends,
+seed_listed(__global const double *restrict random, __global const double *weights, __global const uint *restrict ends,
             __global const uint *restrict listed, __global const double *restrict apart,
             __global double *distances, __global double *sums, __global double *kept,
-            __global float *restrict centroids, __global double *restrict totals, uint count,
-            uint stride, uint trials, uint weighted, uint seed, uint rounds)
+            __global double *restrict totals, __global uint *restrict seeds, uint count, uint trials,
+            uint weighted, uint seed, uint rounds)
 {
     __local double values[ROOM], upto[KMEANS_LISTED_BLOCKS];
     __local ushort changed[KMEANS_LISTED_BLOCKS];
@@ -225,10 +222,11 @@ seed_listed(__global const float *restrict x, __global const double *restrict ra
     barrier(CLK_LOCAL_MEM_FENCE);
     sum_changed(&rows, room, lid);
     fold_sums(&rows, room, lid);
+    const uint own = lid % KMEANS_TRIALS_MAX;
+    double next = random[seed % KMEANS_SEED_BATCH * KMEANS_TRIALS_MAX + own];
     for (uint round = 0; round < rounds; round++) {
-        const double total = upto[blocks - 1];
-        const double target = random[(seed + round) % KMEANS_SEED_BATCH * KMEANS_TRIALS_MAX + min(lid, trials - 1)] *
-                              total;
+        const double total = upto[blocks - 1], target = next * total;
+        next = random[(seed + round + 1) % KMEANS_SEED_BATCH * KMEANS_TRIALS_MAX + own];
         if (lid < trials) {
             uint low = 0, high = blocks - 1;
             while (low < high) {
@@ -243,6 +241,8 @@ seed_listed(__global const float *restrict x, __global const double *restrict ra
                 low--;
             block[lid] = low;
         }
+        if (lid == 0)
+            likely = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint e = lid; e < trials * KMEANS_BLOCK_ROWS; e += ITEMS) {
             const uint t = e / KMEANS_BLOCK_ROWS, i = e % KMEANS_BLOCK_ROWS;
@@ -272,8 +272,8 @@ seed_listed(__global const float *restrict x, __global const double *restrict ra
                 values[lid] += values[lid + reach];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lid == 0)
-            likely = likely_candidates(values, place, total, blocks, count, trials);
+        if (lid < trials && likely_trial(values, place, total, blocks, count, lid))
+            atomic_or(&likely, 1u << lid);
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint tried = likely;
         uint best = 31 - clz(tried & -tried);
@@ -290,9 +290,20 @@ seed_listed(__global const float *restrict x, __global const double *restrict ra
         }
         const uint candidate = place[best];
         take_candidate(&rows, room, candidate > 0 ? ends[candidate - 1] : 0, ends[candidate], false, lid);
-        if (lid == 0)
+        if (lid == 0) {
             totals[(seed + round) % KMEANS_SEED_BATCH] = upto[blocks - 1];
-        for (uint j = lid; j < stride; j += ITEMS)
-            centroids[(size_t)(seed + round) * stride + j] = x[(size_t)candidate * stride + j];
+            seeds[(seed + round) % KMEANS_SEED_BATCH] = candidate;
+        }
     }
+}
+
+/* Copies the rows of seeds `seed` and on to their centroids, a group for each. */
+__kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
+copy_seeds(__global const float *restrict x, __global const uint *restrict seeds,
+           __global float *restrict centroids, uint stride, uint seed)
+{
+    const uint own = seed + (uint)get_group_id(0);
+    const size_t row = seeds[own % KMEANS_SEED_BATCH];
+    for (uint j = (uint)get_local_id(0); j < stride; j += KMEANS_OWN_ITEMS)
+        centroids[(size_t)own * stride + j] = x[row * stride + j];
 }

@@ -69,8 +69,8 @@ struct seed_lists {
     bool made;
     uint32_t due; /* the number of seeds from which on it is worthwhile; 0: not known yet */
     struct lane_held *held;
-    cl_kernel kernel;
-    cl_mem ends, listed, apart, sums, kept;
+    cl_kernel choose, copy;
+    cl_mem ends, listed, apart, sums, kept, seeds;
 };
 /* Whether to list them now that there are `from` seeds: if it saves more time than it takes. */
 bool seed_lists_due(struct seed_lists *lists, const struct shard *shard,

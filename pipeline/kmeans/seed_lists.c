@@ -5,8 +5,8 @@
 
 /* Lists are made once a seed has at most this many rows on average, which is also what a candidate
  * can bring nearer if rows and seeds are much alike; they hold at most MOST times the rows. */
-#define ROWS_EACH 128
-#define MOST      512
+#define ROWS_EACH 256
+#define MOST      1024
 /* Making them takes about as long as one round for this many rows. */
 #define ROWS_ROUND 64
 /* Bytes of a row while they are made, besides its float16 copy. */
@@ -108,7 +108,9 @@ enum status seed_lists_make(struct seed_lists *lists, struct shard *shard,
     const struct lane_wanted to_make[] = {KERNEL(lengths, program, "list_lengths"),
                                           KERNEL(distances, program, "list_distances")};
     const struct lane_wanted to_keep[] = {
-        KERNEL(lists->kernel, program, "seed_listed"),
+        KERNEL(lists->choose, program, "seed_listed"),
+        KERNEL(lists->copy, program, "copy_seeds"),
+        BUFFER(lists->seeds, KMEANS_SEED_BATCH * sizeof(cl_uint)),
         BUFFER(lists->ends, tile->rows * sizeof(cl_uint)),
         BUFFER(lists->sums, KMEANS_LISTED_BLOCKS * sizeof(double)),
         BUFFER(lists->kept, tile->rows * sizeof(double))};
@@ -133,11 +135,14 @@ enum status seed_lists_launch(const struct seed_lists *lists, const struct shard
     const cl_uint rows = tile->rows, stride = shard->data.stride, trials = draws->trials;
     const cl_uint weighted = own->weights ? 1 : 0, seed = from, rounds = to - from;
     const cl_mem weights = own->weights ? own->weights : own->distances;
-    return LANE_RUN(shard->lane, "seed listed", lists->kernel, KMEANS_LISTED_ITEMS,
-                    KMEANS_LISTED_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(random), OCL_ARG(weights),
-                    OCL_ARG(lists->ends), OCL_ARG(lists->listed), OCL_ARG(lists->apart),
-                    OCL_ARG(own->distances), OCL_ARG(lists->sums), OCL_ARG(lists->kept),
-                    OCL_ARG(shard->filter.centroids), OCL_ARG(totals), OCL_ARG(rows),
-                    OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(seed),
-                    OCL_ARG(rounds));
+    if (LANE_RUN(shard->lane, "seed listed", lists->choose, KMEANS_LISTED_ITEMS,
+                 KMEANS_LISTED_ITEMS, err, OCL_ARG(random), OCL_ARG(weights), OCL_ARG(lists->ends),
+                 OCL_ARG(lists->listed), OCL_ARG(lists->apart), OCL_ARG(own->distances),
+                 OCL_ARG(lists->sums), OCL_ARG(lists->kept), OCL_ARG(totals), OCL_ARG(lists->seeds),
+                 OCL_ARG(rows), OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(seed),
+                 OCL_ARG(rounds)) != STATUS_OK)
+        return err->status;
+    return LANE_RUN(shard->lane, "copy seeds", lists->copy, (uint64_t)rounds * KMEANS_OWN_ITEMS,
+                    KMEANS_OWN_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(lists->seeds),
+                    OCL_ARG(shard->filter.centroids), OCL_ARG(stride), OCL_ARG(seed));
 }
