@@ -31,8 +31,14 @@ list_lengths(__global const float *restrict x, __global const float *restrict ce
     ids[row] = (int)row;
 }
 
+/* Where the entries of a candidate begin, given where each list ends. */
+static uint begin_of_list(__global const uint *ends, uint candidate)
+{
+    return candidate > 0 ? ends[candidate - 1] : 0;
+}
+
 /* apart[e]: the canonical distance of row listed[e] to the candidate of its list. Candidate c has the entries
- * below ends[c], from the end of the one before on. A group per candidate. */
+ * from begin_of_list to below ends[c]. A group per candidate. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 list_distances(__global const float *restrict x, __global const uint *restrict ends,
                __global const uint *restrict listed, __global double *restrict apart, uint stride)
@@ -41,7 +47,7 @@ list_distances(__global const float *restrict x, __global const uint *restrict e
     const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
     const uint candidate = (uint)get_group_id(0), end = ends[candidate];
     __global const float *row = x + (size_t)candidate * stride;
-    for (uint from = candidate > 0 ? ends[candidate - 1] : 0; from < end;
+    for (uint from = begin_of_list(ends, candidate); from < end;
          from += KMEANS_OWN_ITEMS / KMEANS_LANES) {
         const uint e = from + lid / KMEANS_LANES;
         const uint other = listed[min(e, end - 1)];
@@ -258,7 +264,7 @@ seed_listed(__global const double *restrict random, __global const double *weigh
         double gain = 0.0;
         if (trial < trials) {
             const uint candidate = place[trial], end = ends[candidate];
-            for (uint e = (candidate > 0 ? ends[candidate - 1] : 0) + lid % EACH; e < end; e += EACH) {
+            for (uint e = begin_of_list(ends, candidate) + lid % EACH; e < end; e += EACH) {
                 const uint row = listed[e];
                 const double less = distances[row] - apart[e];
                 if (less > 0.0)
@@ -280,7 +286,7 @@ seed_listed(__global const double *restrict random, __global const double *weigh
         double least = INFINITY;
         for (uint left = tried & (tried - 1) ? tried : 0; left > 0; left &= left - 1) {
             const uint t = 31 - clz(left & -left), candidate = place[t];
-            const uint begin = candidate > 0 ? ends[candidate - 1] : 0;
+            const uint begin = begin_of_list(ends, candidate);
             take_candidate(&rows, room, begin, ends[candidate], true, lid);
             if (upto[blocks - 1] < least) {
                 least = upto[blocks - 1];
@@ -289,7 +295,7 @@ seed_listed(__global const double *restrict random, __global const double *weigh
             put_back(&rows, room, begin, ends[candidate], lid);
         }
         const uint candidate = place[best];
-        take_candidate(&rows, room, candidate > 0 ? ends[candidate - 1] : 0, ends[candidate], false, lid);
+        take_candidate(&rows, room, begin_of_list(ends, candidate), ends[candidate], false, lid);
         if (lid == 0) {
             totals[(seed + round) % KMEANS_SEED_BATCH] = upto[blocks - 1];
             seeds[(seed + round) % KMEANS_SEED_BATCH] = candidate;
