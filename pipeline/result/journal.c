@@ -568,11 +568,12 @@ enum status journal_finish(struct journal *journal, const struct row_lists **lis
     for (uint64_t i = 0; i < journal->ring_size; i++)
         assert(journal->error.status || (!journal->ring[i].copy && !journal->ring[i].origin));
     enum status status = seal(journal, err);
-    /* The file is written next: it can have their memory. */
-    free_rows(journal, &journal->filling);
-    free_rows(journal, &journal->flushed);
-    if (!status)
+    /* The file is written next: it can have their memory. After a failure, a block may still be written. */
+    if (!status) {
+        free_rows(journal, &journal->filling);
+        free_rows(journal, &journal->flushed);
         status = row_lists_finish(&journal->lists, err);
+    }
     if (!status)
         status = records_rescan(&journal->records, journal->end, err);
     *tally = journal->tally;
