@@ -53,12 +53,16 @@ static void fill_image(const struct shard *s, const struct move_column *column, 
     memcpy(to, (const char *)&image + image_table.column[column->number].offset, column->row_bytes);
 }
 
-static enum status read_rows(void *context, const struct move_column *column, uint64_t first,
-                             uint64_t count, void *rows, struct error *err)
+static enum status read_rows(void *context, const struct move_column *column, bool lengths,
+                             uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     const struct shard *s = context;
     uint8_t *to = rows;
     (void)err;
+    for (uint64_t i = 0; i < count && lengths; i++)
+        ((uint64_t *)rows)[i] = strlen("00000/000000.jpg");
+    if (lengths)
+        return STATUS_OK;
     for (uint64_t row = first; row < first + count; row++, to += column->row_bytes) {
         char name[64];
         uint32_t seed = RANDOM_START + 1000003 * (uint32_t)(s->index + 1) + 7919 * (uint32_t)row;
@@ -77,21 +81,12 @@ static enum status read_rows(void *context, const struct move_column *column, ui
     return STATUS_OK;
 }
 
-static enum status read_lengths(void *context, const struct move_column *column, uint64_t first,
-                                uint64_t count, uint64_t *lengths, struct error *err)
-{
-    (void)context, (void)column, (void)first, (void)err;
-    for (uint64_t i = 0; i < count; i++)
-        lengths[i] = strlen("00000/000000.jpg");
-    return STATUS_OK;
-}
-
 static enum status write_shard(const struct shard *s, const char *path,
                                const struct feature_set *features, struct error *err)
 {
     static const char *const source = "pictures";
     struct shard shard = *s;
-    const struct row_input input = {read_rows, read_lengths, &shard};
+    const struct row_input input = {read_rows, &shard};
     const struct store_run run = {"", "{}", "", "", "", 0};
     const struct content content = {.sources = &source,
                                     .source_count = 1,

@@ -138,7 +138,7 @@ static void tell_features(struct transcript *told, const struct result *result)
     struct json *json = told->json;
     json_open_array(json, "features");
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
+        const struct result_feature *feature = &result->features[i];
         sink_line(&told->sink, "  %-9s %-14s %u values of %s, %s%s%s", i ? "" : "features",
                   feature->name, feature->dimension, result_feature_type_name(feature),
                   feature->spec, feature->imported_from[0] ? " from " : "", feature->imported_from);
@@ -162,7 +162,7 @@ static void print_compression(struct transcript *told, const struct result *resu
     if (!result_compressed(result))
         return;
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
+        const struct result_feature *feature = &result->features[i];
         stored += result_feature_stored_bytes(feature);
         bytes += feature->rows * result_feature_row_bytes(feature);
     }
@@ -299,7 +299,7 @@ static void tell_about(struct transcript *told, unsigned i, struct result *resul
 static enum status tell_clustering(struct transcript *told, unsigned i, struct result *result,
                                    struct error *err)
 {
-    const struct result_clusters *clusters = result_clusters_at(result, i);
+    const struct result_clusters *clusters = &result->clusters[i];
     struct result_sweep sweep = {0};
     struct words *words = NULL;
     uint64_t *sizes = malloc(clusters->k * sizeof *sizes);

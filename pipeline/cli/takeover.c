@@ -108,7 +108,7 @@ static enum status read_file(struct takeover *t, struct result *result,
         .sources = (const char *const *)t->old.sources,
         .directories = count > 0 ? (const char *const *)t->old.directories : NULL,
         .source_count = count,
-        .decode_scale = result->feature_count > 0 ? result_feature_at(result, 0)->decode_scale : 1,
+        .decode_scale = result->feature_count > 0 ? result->features[0].decode_scale : 1,
         .share = *&result->share};
     t->too_alike = found_too_alike(result, options);
     enum status status = parameters_open(&t->parameters, t->old.parameters, err);

@@ -122,11 +122,11 @@ static enum status rank_features(struct evaluation *evaluation,
     enum status status = held_check(&evaluation->held, "features", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         if (config->feature_count || i == own || own == 1 ||
-            !result_feature_describes(result_feature_at(evaluation->result, i)))
+            !result_feature_describes(&evaluation->result->features[i]))
             status = rank_feature(evaluation,
                                   config->feature_count ? config->features[i]
                                   : i == own            ? RESULT_PRESET
-                                             : result_feature_at(evaluation->result, i)->name,
+                                                        : evaluation->result->features[i].name,
                                   config, err);
     return status;
 }
@@ -169,7 +169,7 @@ static enum status compare_all_clusters(struct evaluation *evaluation,
     evaluation->clusters = held_array(&evaluation->held, count, sizeof *evaluation->clusters);
     enum status status = held_check(&evaluation->held, "clusterings", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
-        const struct result_clusters *clusters = result_clusters_at(evaluation->result, i);
+        const struct result_clusters *clusters = &evaluation->result->clusters[i];
         if (config->name_count)
             status = choose_clusters(&clusters, evaluation->result, config->names[i], err);
         if (status == STATUS_OK)

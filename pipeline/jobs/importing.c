@@ -207,7 +207,7 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     for (unsigned i = 0; i < job->result->clusters_count; i++)
         report->clusterings_removed +=
             result_feature_find(job->result, config->name) &&
-            feature_is_part(result_clusters_at(job->result, i)->feature, config->name);
+            feature_is_part(job->result->clusters[i].feature, config->name);
     status = match_rows(job, report, err);
     if (status != STATUS_OK)
         return status;

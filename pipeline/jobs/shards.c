@@ -180,7 +180,7 @@ static enum status read_labels(struct shards *shards, struct error *err)
     shards->labelled = held_array(&shards->held, result->clusters_count, sizeof *shards->labelled);
     enum status status = held_check(&shards->held, "clusterings", err);
     for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
+        const struct result_clusters *clusters = &result->clusters[i];
         if (clusters->rows != images)
             continue;
         struct labelled *labelled = &shards->labelled[shards->labelled_count++];

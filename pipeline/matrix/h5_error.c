@@ -115,14 +115,14 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     return error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown, text);
 }
 
-enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, struct error *err)
+enum status h5_open(hid_t *file, const char *path, hid_t access, struct error *err)
 {
     h5_quiet();
-    *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+    *file = H5Fopen(path, H5F_ACC_RDONLY, access);
     if (*file > 0)
         return STATUS_OK;
     /* Comes first, since any other call would clear the reason. */
-    const enum status status = h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
+    const enum status status = h5_fail(err, "H5Fopen", "read", path);
     if (H5Fis_hdf5(path) == 0)
         error_set(err, STATUS_FAILED, "%s is not an HDF5 file", PATH_TEXT(path));
     return status;

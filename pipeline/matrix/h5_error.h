@@ -30,8 +30,8 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
 enum status h5_system_failed(struct error *err, int native, const char *call, const char *what,
                              const char *path);
 
-/* Opens a file with access properties `access`. STATUS_FAILED: not an HDF5 file, a newer format,
- * damaged, open for writing elsewhere, or left open by a program that ended. */
-enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, struct error *err);
+/* Opens a file for reading, with access properties `access`. STATUS_FAILED: not an HDF5 file, a
+ * newer format, damaged, open for writing elsewhere, or left open by a program that ended. */
+enum status h5_open(hid_t *file, const char *path, hid_t access, struct error *err);
 
 #endif

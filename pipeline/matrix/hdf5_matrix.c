@@ -98,7 +98,7 @@ static enum status open_file(hid_t *file, const char *path, struct error *err)
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(access, true, true);
 #endif
-    return h5_open(file, path, false, access, err);
+    return h5_open(file, path, access, err);
 }
 
 bool hdf5_is_foreign(const char *path, char *example, size_t size)

@@ -69,7 +69,7 @@ void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memor
 {
     if (memory->format.bytes == 0)
         memory->format = (struct value_format){.kind = 'f', .bytes = sizeof(float)};
-    memory->format.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    memory->format.big_endian = false;
     if (memory->column_stride == 0)
         memory->column_stride = memory->format.bytes;
     if (memory->row_stride == 0)

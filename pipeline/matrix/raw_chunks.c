@@ -22,8 +22,7 @@
 #define MOST_FILTERS 3
 #define SUM_BYTES    4 /* of fletcher32 */
 /* How many bands ahead of the needed one a thread inflates that would otherwise wait. */
-#define AHEAD           64
-#define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 3)
+#define AHEAD 64
 
 struct raw_chunks {
     uint64_t rows, columns; /* per chunk */
@@ -103,7 +102,7 @@ enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err)
     struct raw_chunks *c = calloc(1, sizeof *c);
     if (!c)
         return error_memory(err, sizeof *c, "a chunked dataset");
-    c->known = CAN_READ_CHUNKS && find_filters(c, raw, list);
+    c->known = find_filters(c, raw, list);
     if (find_grid(c, raw, list))
         raw->chunks = c;
     else
@@ -239,17 +238,14 @@ static bool read_stored(size_t *size, uint32_t *skipped, const struct raw *raw, 
                         unsigned char *stored)
 {
     hsize_t bytes = 0;
-    bool found = false;
     *size = raw->chunks->room;
     h5_driver_lock();
-#if CAN_READ_CHUNKS
-    found = H5Dget_chunk_storage_size(raw->dataset, at, &bytes) >= 0 && bytes > 0;
+    bool found = H5Dget_chunk_storage_size(raw->dataset, at, &bytes) >= 0 && bytes > 0;
     if (found && bytes <= *size)
 #if H5_VERSION_GE(2, 0, 0)
         found = H5Dread_chunk2(raw->dataset, H5P_DEFAULT, at, skipped, stored, size) >= 0;
 #else
         found = H5Dread_chunk(raw->dataset, H5P_DEFAULT, at, skipped, stored) >= 0;
-#endif
 #endif
     h5_driver_unlock();
     *size = (size_t)bytes;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are swapped only if big-endian");
 
 static float from_single(uint32_t bits)
 {
@@ -72,8 +72,7 @@ bool values_known(struct value_format format)
 
 bool values_direct(struct value_format format)
 {
-    return format.kind == 'f' && format.bytes == sizeof(float) &&
-           format.big_endian == BIG_ENDIAN_HOST;
+    return format.kind == 'f' && format.bytes == sizeof(float) && !format.big_endian;
 }
 
 #define SWAP(BITS)                                                                                 \
@@ -101,7 +100,7 @@ void values_convert(float *out, const void *in, size_t count, struct value_forma
         return;
     }
     const size_t i = find(format);
-    const bool swap = format.bytes > 1 && format.big_endian != BIG_ENDIAN_HOST;
+    const bool swap = format.bytes > 1 && format.big_endian;
     const size_t most = swap ? sizeof swapped / format.bytes : count;
     while (count > 0 && i < CONVERTERS) {
         const size_t part = count < most ? count : most;

@@ -98,7 +98,7 @@ static bool find_stored(struct projection *out, struct result *result,
     char content[65];
     struct parameters *parameters = NULL;
     for (unsigned i = 0; i < result->clusters_count && !out->components; i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
+        const struct result_clusters *clusters = &result->clusters[i];
         double whiten = 0;
         if (strcmp(clusters->feature, RESULT_PRESET) != 0 || clusters->columns != rows->dimension ||
             !clusters->components || strcmp(clusters->space, "euclidean") != 0 ||

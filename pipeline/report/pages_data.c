@@ -652,8 +652,8 @@ static enum status add_clustering(struct json *json, struct pages *pages, struct
     }
     json_open_array(json, "others");
     for (unsigned i = 0; i < pages->result->clusters_count; i++)
-        if (result_clusters_at(pages->result, i) != clusters)
-            json_string(json, NULL, result_clusters_at(pages->result, i)->name);
+        if (&pages->result->clusters[i] != clusters)
+            json_string(json, NULL, pages->result->clusters[i].name);
     json_close_array(json);
     status = add_sweep(json, pages, err);
     json_close_object(json);

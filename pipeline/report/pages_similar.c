@@ -45,12 +45,12 @@ static enum status open_feature(struct similar *similar, struct error *err)
                                                  : clusters->metric;
     /* Imported features may lack rows. */
     for (unsigned i = 0; !name && i < pages->result->feature_count; i++)
-        if (!result_feature_imported(result_feature_at(pages->result, i)) &&
-            !result_feature_describes(result_feature_at(pages->result, i)))
-            name = result_feature_at(pages->result, i)->name;
+        if (!result_feature_imported(&pages->result->features[i]) &&
+            !result_feature_describes(&pages->result->features[i]))
+            name = pages->result->features[i].name;
     for (unsigned i = 0; !name && i < pages->result->feature_count; i++)
-        if (!result_feature_describes(result_feature_at(pages->result, i)))
-            name = result_feature_at(pages->result, i)->name;
+        if (!result_feature_describes(&pages->result->features[i]))
+            name = pages->result->features[i].name;
     if (!name)
         return error_set(err, STATUS_USAGE,
                          "the file has only quality, which is not used to compare images");

@@ -48,7 +48,7 @@ enum status carry_imported(struct carry *c, struct error *err)
     const struct copies copies = copies_of(c);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < c->from->feature_count && !status; i++) {
-        const struct result_feature *feature = &c->from->features[i].feature;
+        const struct result_feature *feature = &c->from->features[i];
         char name[FEATURE_NAME_MAX + 16];
         snprintf(name, sizeof name, "/features/%s", feature->name);
         if (!result_feature_imported(feature))
@@ -291,12 +291,12 @@ enum status carry_clusters(struct carry *c, struct error *err)
     enum status status = STATUS_OK;
     unsigned coarsest = 0;
     for (unsigned i = 0; i < c->from->clusters_count; i++)
-        coarsest = max_u32(coarsest, c->from->clusters[i].clusters.level);
+        coarsest = max_u32(coarsest, c->from->clusters[i].level);
     if (c->from->clusters_count > 0 && c->map->fresh > 0 && c->label)
         status = result_open_unfinished(&c->now, c->file, err);
     for (unsigned at = 0; at < (coarsest + 1) * c->from->clusters_count && !status; at++) {
         const unsigned i = at % c->from->clusters_count;
-        const struct result_clusters *old = &c->from->clusters[i].clusters;
+        const struct result_clusters *old = &c->from->clusters[i];
         if (old->level == at / c->from->clusters_count && !(c->leave_out && c->leave_out[i]) &&
             !is_outdated(c, "clusters", old->name, old->feature))
             status = carry_one(c, old, err);

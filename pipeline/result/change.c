@@ -134,7 +134,7 @@ static enum status complete(const struct change *change, hid_t file, struct erro
     const enum status status = change->add ? change->add(change->context, file, err) : STATUS_OK;
     if (status)
         return status;
-    if (base && (remove_empty(file, err) || foreign_copy(&copied, base->file, file, "/", err)))
+    if (base && (remove_empty(file, err) || foreign_copy(&copied, base->file, file, err)))
         return STATUS_FAILED;
     if (change->renamed_from &&
         rename_clusters(file, change->renamed_from, change->renamed_to, err))

@@ -1,5 +1,6 @@
 /* checksums.c: computes checksums when a file is written and compares them when it is verified. */
 #include "result/checksums.h"
+#include "base/array.h"
 #include "result/defined.h"
 #include "result/identity.h"
 #include <stdio.h>
@@ -37,16 +38,13 @@ static void clear(struct entries *entries)
 /* A new entry, at the end. */
 static struct entry *add(struct entries *entries, const char *name, struct error *err)
 {
-    const unsigned count = entries->count;
-    if ((count & (count - 1)) == 0) {
-        struct entry *more = realloc(entries->entry, (count ? 2 * count : 1) * sizeof *more);
-        if (!more) {
-            error_memory(err, count * sizeof *more, "checksums");
-            return NULL;
-        }
-        entries->entry = more;
+    struct entry *more = array_with_room(entries->entry, entries->count, sizeof *more);
+    if (!more) {
+        error_memory(err, array_bytes(entries->count, sizeof *more), "checksums");
+        return NULL;
     }
-    struct entry *entry = &entries->entry[count];
+    entries->entry = more;
+    struct entry *entry = &more[entries->count];
     *entry = (struct entry){.name = strdup(name)};
     if (!entry->name) {
         error_memory(err, strlen(name), "a name");
@@ -264,9 +262,9 @@ static enum status mark(struct verify *verify, const char *name, bool unreadable
         strcmp(name, "/images/sources") == 0 || strcmp(name, "/images/" DIRECTORIES) == 0 ||
         defined_below(name, "/images/json") || defined_below(name, "/images/txt"))
         return STATUS_OK;
-    struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
+    struct verify_range *more = array_with_room(verify->range, verify->ranges, sizeof *more);
     if (!more)
-        return error_memory(err, (verify->ranges + 1) * sizeof *more, "damaged rows");
+        return error_memory(err, array_bytes(verify->ranges, sizeof *more), "damaged rows");
     more[verify->ranges++] = (struct verify_range){failures, unreadable, first, last};
     verify->range = more;
     return STATUS_OK;

@@ -12,15 +12,15 @@ enum status choose_feature(const struct result_feature **out, const struct resul
     *out = name ? result_feature_find(result, name) : NULL;
     unsigned compared = 0;
     for (unsigned i = 0; i < count && !name; i++)
-        if (!result_feature_describes(result_feature_at(result, i)) && compared++ == 0)
-            *out = result_feature_at(result, i);
+        if (!result_feature_describes(&result->features[i]) && compared++ == 0)
+            *out = &result->features[i];
     if (!name && count == 1)
-        *out = result_feature_at(result, 0);
+        *out = &result->features[0];
     if (*out && compared <= 1)
         return STATUS_OK;
     *out = NULL;
     for (unsigned i = 0; i < count; i++)
-        text_add_name(names, sizeof names, result_feature_at(result, i)->name);
+        text_add_name(names, sizeof names, result->features[i].name);
     if (count == 0)
         return error_set(err, STATUS_FAILED, "%s holds no features", shown);
     if (name)
@@ -40,7 +40,7 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
     unsigned trees = 0;
     *out = name ? result_clusters_find(result, name) : NULL;
     for (unsigned i = 0; i < count && !name; i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
+        const struct result_clusters *clusters = &result->clusters[i];
         /* Of several levels, only the finest counts. */
         if (clusters->level > 1 && result_clusters_below(result, clusters))
             continue;
@@ -50,7 +50,7 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
     if (*out)
         return STATUS_OK;
     for (unsigned i = 0; i < count; i++)
-        text_add_name(names, sizeof names, result_clusters_at(result, i)->name);
+        text_add_name(names, sizeof names, result->clusters[i].name);
     if (count == 0) {
         error_set(err, STATUS_FAILED, "%s holds no clusters", shown);
         error_remedy(err, REMEDY_MAKE_CLUSTERS);

@@ -30,6 +30,6 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
                                struct error *err);
 /* Verifies that each layer fits the shape and the model of its feature. */
 struct verify;
-enum status class_groups_verify(struct verify *verify, struct error *err);
+void class_groups_verify(struct verify *verify);
 
 #endif

@@ -121,21 +121,21 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
                                           [PART_MEAN] = c->projection ? c->projection->mean : NULL,
                                           [PART_COMPONENTS] =
                                               c->projection ? c->projection->components : NULL};
-    const struct cluster_shape shape = {c->k,
-                                        c->dimension,
-                                        c->iterations,
-                                        c->rows,
-                                        c->weighted,
-                                        c->projection ? c->projection->columns : 0,
-                                        c->projection && c->projection->components,
-                                        c->parents != NULL};
+    const struct result_clusters shape = {.k = c->k,
+                                          .rows = c->rows,
+                                          .dimension = c->dimension,
+                                          .iterations = c->iterations,
+                                          .weighted = c->weighted,
+                                          .columns = c->projection ? c->projection->columns : 0,
+                                          .components = c->projection && c->projection->components,
+                                          .parents = c->parents != NULL};
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
     name_axes(axis, file, c);
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         const char *const axes[] = {axis[p][0], axis[p][1]};
         hsize_t size[2];
-        if (cluster_part_dimensions(size, p, &shape) &&
+        if (cluster_part_size(size, p, &shape) &&
             h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p],
                           err))
             return STATUS_FAILED;

@@ -288,7 +288,7 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
         codebooks_clear(&one);
     }
     for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
-        const struct result_feature *feature = &result->features[i].feature;
+        const struct result_feature *feature = &result->features[i];
         const char *option = strstr(feature->spec, OPTION);
         struct codebooks one = {.stored = NULL};
         char digest[FEATURE_DIGEST] = "";

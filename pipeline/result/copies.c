@@ -7,6 +7,7 @@
 #include "result/defined.h"
 #include "result/move_rows.h"
 #include "result/shown.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,10 +148,11 @@ static enum status copy_values(const struct copies *copies, hid_t to, hid_t from
     return status;
 }
 
-static enum status read_raw(void *context, const struct move_column *column, uint64_t first,
-                            uint64_t count, void *rows, struct error *err)
+static enum status read_raw(void *context, const struct move_column *column, bool lengths,
+                            uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     (void)column;
+    assert(!lengths);
     return raw_read(context, first, count, rows, err);
 }
 

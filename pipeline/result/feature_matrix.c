@@ -73,7 +73,7 @@ static enum status open_feature(struct matrix_source *out, struct result *result
         return error_memory(err, sizeof *from, "a feature");
     *from = (struct feature_rows){.result = result, .feature = feature};
     find_codes(from);
-    const enum status status = h5_open_raw(&from->raw, result_feature_dataset(feature), err);
+    const enum status status = h5_open_raw(&from->raw, feature->dataset, err);
     if (status != STATUS_OK) {
         close_feature(from);
         return status;

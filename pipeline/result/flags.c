@@ -59,7 +59,7 @@ static enum status read_values(struct flags *out, struct result *result, struct 
 {
     const uint64_t images = result_images(result);
     for (unsigned i = 0; i < result->feature_count && !out->feature; i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
+        const struct result_feature *feature = &result->features[i];
         if (result_feature_describes(feature) && feature->dimension == QUALITY_VALUES &&
             !feature->is_float)
             out->feature = feature;
@@ -145,7 +145,7 @@ static enum status read_neighbours(struct flags *out, struct result *result, dou
     const unsigned features = result->feature_count;
     for (unsigned i = 0; i <= features; i++) {
         struct graph graph = {0};
-        const char *name = i == 0 ? RESULT_PRESET : result_feature_at(result, i - 1)->name;
+        const char *name = i == 0 ? RESULT_PRESET : result->features[i - 1].name;
         enum status status = graph_open(&graph, result, name, NULL);
         if (status == STATUS_OK && graph.rows == result_images(result) && graph.n > 0)
             status = compare_neighbours(out, &graph, nearest, sorted, err);

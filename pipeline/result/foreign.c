@@ -1,5 +1,6 @@
 /* foreign.c: walks through a file and copies everything foreign. */
 #include "result/foreign.h"
+#include "base/array.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include "result/defined.h"
@@ -258,7 +259,7 @@ enum status foreign_check_file(const char *path, struct error *err)
     struct stat st;
     H5_SCOPED hid_t file = H5I_INVALID_HID;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* a FIFO would block until written to */
-        h5_open_file(&file, path, false, NULL) != STATUS_OK)
+        h5_open_file(&file, path, NULL) != STATUS_OK)
         return STATUS_OK;
     return H5Aexists(file, "clpipe_format") > 0 ? foreign_check(file, err) : STATUS_OK;
 }
@@ -287,7 +288,7 @@ static enum status copy_attribute(const struct copy *copy, const char *name, con
 
 static enum status remember(struct copy *copy, const char *name, struct error *err)
 {
-    char **more = realloc(copy->name, (copy->count + 1) * sizeof *more);
+    char **more = array_with_room(copy->name, copy->count, sizeof *more);
     if (more)
         copy->name = more;
     if (!more || !(more[copy->count] = strdup(name)))
@@ -412,21 +413,20 @@ static enum status copy_one(void *context, const char *name, const char *attribu
     return copy_attribute(copy, name, attribute, err);
 }
 
-enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, const char *name,
-                         struct error *err)
+enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, struct error *err)
 {
     struct copy copy = {from, to, copied, NULL, 0};
     *copied = (struct foreign_copied){0};
     const struct defined_visitor foreign = {NULL, copy_one, &copy},
                                  own = {attach_to_own, NULL, &copy};
-    enum status status = defined_walk(from, name, &foreign, err);
+    enum status status = defined_walk(from, "/", &foreign, err);
     if (status == STATUS_OK) {
         /* After everything is copied, since it may include scales. */
         for (unsigned i = 0; i < copy.count; i++)
             visit_object(&copy, copy.name[i], forget_scales);
         for (unsigned i = 0; i < copy.count; i++)
             visit_object(&copy, copy.name[i], attach_scales);
-        status = defined_walk(from, name, &own, err);
+        status = defined_walk(from, "/", &own, err);
     }
     for (unsigned i = 0; i < copy.count; i++)
         free(copy.name[i]);

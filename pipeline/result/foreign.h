@@ -20,11 +20,10 @@ struct foreign_copied {
     uint64_t lost;
 };
 
-/* Copies all such objects at or below `name` from one file to another: objects with everything
- * below them and their attributes, links as links (they are not followed). Dimension scales between
- * them, and between them and clpipe's datasets, are attached to those of the same name and length.
- * Fails as foreign_check. */
-enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, const char *name,
-                         struct error *err);
+/* Copies all such objects from one file to another: objects with everything below them and their
+ * attributes, links as links (they are not followed). Dimension scales between them, and between
+ * them and clpipe's datasets, are attached to those of the same name and length. Fails as
+ * foreign_check. */
+enum status foreign_copy(struct foreign_copied *copied, hid_t from, hid_t to, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* h5.c: HDF5 with clpipe's errors and property lists, and with checks of everything read. */
 #include "result/h5.h"
+#include "base/array.h"
 #include "base/minmax.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
@@ -29,9 +30,6 @@
 #define MOST_MEMBERS 65536u
 /* Deflate shrinks by 1032 at most. */
 #define MOST_COMPRESSION 1100
-#if !H5_VERSION_GE(1, 10, 3)
-#define H5Dwrite_chunk H5DOwrite_chunk
-#endif
 
 static const struct {
     const char *name; /* in digests; for texts it includes the width */
@@ -199,9 +197,7 @@ static hid_t access_list(void)
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(list, false, true);
 #endif
-#if H5_VERSION_GE(1, 10, 2)
     H5Pset_libver_bounds(list, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
-#endif
     return list;
 }
 
@@ -209,12 +205,8 @@ enum status h5_create_file(hid_t *file, const char *path, const char *shown, boo
                            struct error *err)
 {
     H5_SCOPED hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
-#if H5_VERSION_GE(1, 10, 2)
     if (virtual)
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
-#else
-    (void)virtual;
-#endif
     H5Pset_obj_track_times(creation, false);
     *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
     if (*file < 0)
@@ -223,13 +215,12 @@ enum status h5_create_file(hid_t *file, const char *path, const char *shown, boo
     return STATUS_OK;
 }
 
-enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
+enum status h5_open_file(hid_t *file, const char *path, struct error *err)
 {
     H5_SCOPED hid_t access = access_list();
-    if (!writable)
-        /* Readers accept files written by newer libraries. */
-        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
-    return h5_open(file, path, writable, access, err);
+    /* Readers accept files written by newer libraries. */
+    H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
+    return h5_open(file, path, access, err);
 }
 
 enum status h5_flush_file(hid_t file, struct error *err)
@@ -719,7 +710,7 @@ bool h5_get_integer(hid_t object, const char *name, int64_t *value)
     return get_scalar(object, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
 }
 
-bool h5_get_real(hid_t object, const char *name, double *value)
+static bool get_real(hid_t object, const char *name, double *value)
 {
     return get_scalar(object, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
 }
@@ -789,7 +780,7 @@ enum status h5_get_attributes(void *to, hid_t object, const struct attribute *at
                 return h5_damaged(err, h5_path(object), "its attribute '%s' is not UTF-8", a->name);
         } else {
             const bool is_real = a->type == VALUE_F64;
-            const bool there = is_real ? h5_get_real(object, a->name, &real)
+            const bool there = is_real ? get_real(object, a->name, &real)
                                        : h5_get_integer(object, a->name, &integer);
             if (there && !is_real)
                 real = (double)integer;
@@ -806,14 +797,12 @@ static herr_t add_name(struct h5_names *names, const char *name)
 {
     if (names->count == MOST_MEMBERS)
         return -1;
-    if ((names->count & (names->count - 1)) == 0) {
-        char **more = realloc(names->name, (names->count ? 2 * names->count : 1) * sizeof *more);
-        if (!more)
-            return -1;
-        names->name = more;
-    }
-    names->name[names->count] = strdup(name);
-    return names->name[names->count++] ? 0 : -1;
+    char **more = array_with_room(names->name, names->count, sizeof *more);
+    if (!more)
+        return -1;
+    names->name = more;
+    more[names->count] = strdup(name);
+    return more[names->count++] ? 0 : -1;
 }
 
 static herr_t add_link(hid_t group, const char *name, const H5L_info_t *info, void *context)

@@ -63,11 +63,11 @@ void h5_without_exit_handler(void);
 /* The version linked at run time. */
 void h5_version(unsigned version[3]);
 
-/* Creates (truncates) or opens a file; shown: its name in messages. virtual: with virtual datasets, which
+/* Creates (truncates) a file, or opens one for reading; shown: its name in messages. virtual: with virtual datasets, which
  * need HDF5 1.10. */
 enum status h5_create_file(hid_t *file, const char *path, const char *shown, bool virtual,
                            struct error *err);
-enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
+enum status h5_open_file(hid_t *file, const char *path, struct error *err);
 
 /* Flushes what HDF5 holds in memory. Only this and h5_finish_file report all write failures; other
  * functions may miss them (h5_driver.h). */
@@ -201,10 +201,8 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
  * file or its parts, which must be large enough. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 
-/* A scalar number attribute; false if it is missing or of a different kind. Integers of any width
- * are read as int64. */
+/* A scalar integer attribute of any width; false if it is missing or of a different kind. */
 bool h5_get_integer(hid_t object, const char *name, int64_t *value);
-bool h5_get_real(hid_t object, const char *name, double *value);
 
 /* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST
  * bytes. *text is NULL if the attribute is missing and not `required`. */

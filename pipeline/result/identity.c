@@ -312,5 +312,5 @@ enum status result_feature_identity(struct result *result, const struct result_f
 {
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);
-    return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, result->axes, err);
+    return identity_of_dataset(hex, NULL, feature->dataset, name, result->axes, err);
 }

@@ -79,7 +79,7 @@ enum status imported_equal(bool *equal, struct result *result,
     const struct result_feature *old = result_feature_find(result, feature->name);
     *equal = old && result_feature_imported(old) && old->dimension == feature->rows->dimension &&
              strcmp(old->imported_from, feature->from) == 0;
-    return *equal ? visit_rows(equal, result_feature_dataset(old), feature, err) : STATUS_OK;
+    return *equal ? visit_rows(equal, old->dataset, feature, err) : STATUS_OK;
 }
 
 static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,

@@ -73,7 +73,7 @@ static enum status open_part(struct merge_part *part, struct error *err)
     if (!part->file)
         return error_memory(err, sizeof *part->file, "a part");
     hid_t file = part->result ? part->result->file : H5I_INVALID_HID;
-    enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->path, false, err);
+    enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->path, err);
     if (status == STATUS_OK &&
         (!parts_identity(identity, file) || strcmp(identity, input->part.identity) != 0))
         status = h5_damaged(err, input->path, "it changed while it was being merged");
@@ -137,26 +137,14 @@ static void release(struct merge_part *part)
     pthread_mutex_unlock(&part->merge->lock);
 }
 
-static enum status read_part(void *context, const struct move_column *column, uint64_t first,
-                             uint64_t count, void *rows, struct error *err)
+static enum status read_part(void *context, const struct move_column *column, bool lengths,
+                             uint64_t first, uint64_t count, void *to, struct error *err)
 {
     struct merge_part *part = context;
     enum status status = acquire(part, err);
     if (status != STATUS_OK)
         return status;
-    status = part->rows.read(part->rows.context, column, first, count, rows, err);
-    release(part);
-    return status;
-}
-
-static enum status part_lengths(void *context, const struct move_column *column, uint64_t first,
-                                uint64_t count, uint64_t *lengths, struct error *err)
-{
-    struct merge_part *part = context;
-    enum status status = acquire(part, err);
-    if (status != STATUS_OK)
-        return status;
-    status = part->rows.lengths(part->rows.context, column, first, count, lengths, err);
+    status = row_input_read(&part->rows, column, lengths, first, count, to, err);
     release(part);
     return status;
 }
@@ -174,7 +162,7 @@ static enum status list_rows(struct merge *m, struct error *err)
         const struct merge_input *input = &m->inputs.input[i];
         struct merge_part *part = &m->open_part[i];
         *part = (struct merge_part){.merge = m, .input = input};
-        m->input[i] = (struct row_input){read_part, part_lengths, part};
+        m->input[i] = (struct row_input){read_part, part};
         part->source_now = malloc((input->sources + 1) * sizeof *part->source_now);
         if (!part->source_now)
             return error_memory(err, input->sources * sizeof *part->source_now, "sources");

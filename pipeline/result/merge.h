@@ -7,8 +7,8 @@
 
 /* STATUS_USAGE: the inputs do not belong together; the message says why. STATUS_FAILED: one cannot
  * be read, or the output cannot be written. The output appears only when it is complete. Data of
- * other programs in the file that it replaces is kept; a notice names its clusterings and other objects, which
- * are not. */
+ * other programs in the file that it replaces is kept; a notice names its clusterings and other
+ * objects, which are not. */
 enum status merge_files(struct merge_report *report, const struct merge_config *config,
                         struct error *err);
 

@@ -189,9 +189,9 @@ static enum status look_at(struct merge_input *input, struct result *result,
 /* The computed features, which the parameters list; imported ones are left out. */
 static const struct result_feature *next_computed(const struct result *result, unsigned *i)
 {
-    while (*i < result->feature_count && result_feature_imported(result_feature_at(result, *i)))
+    while (*i < result->feature_count && result_feature_imported(&result->features[*i]))
         ++*i;
-    return *i < result->feature_count ? result_feature_at(result, (*i)++) : NULL;
+    return *i < result->feature_count ? &result->features[(*i)++] : NULL;
 }
 
 static enum status compare_features(const struct result *first, const struct result *result,
@@ -368,7 +368,7 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
     *file = H5I_INVALID_HID;
     if (stat(output, &out) || (S_ISREG(out.st_mode) && out.st_size == 0))
         return STATUS_OK;
-    if (S_ISREG(out.st_mode) && h5_open_file(file, output, false, err) == STATUS_OK &&
+    if (S_ISREG(out.st_mode) && h5_open_file(file, output, err) == STATUS_OK &&
         H5Aexists(*file, "clpipe_format") > 0)
         return STATUS_OK;
     if (*file < 0 && H5Fis_hdf5(output) > 0)

@@ -74,10 +74,8 @@ struct reading {
 static enum status read_input(const struct reading *reading, uint32_t input, uint64_t first,
                               uint64_t count, uint8_t *to, struct error *err)
 {
-    const struct row_input *from = &reading->column->input[input];
-    return reading->lengths
-               ? from->lengths(from->context, reading->column, first, count, (uint64_t *)to, err)
-               : from->read(from->context, reading->column, first, count, to, err);
+    return row_input_read(&reading->column->input[input], reading->column, reading->lengths, first,
+                          count, to, err);
 }
 
 static void fill_rows(const struct reading *reading, uint64_t count, uint8_t *to)
@@ -181,18 +179,6 @@ static enum status read_list(const struct reading *reading, uint64_t first, uint
     return STATUS_OK;
 }
 
-enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
-                      struct error *err)
-{
-    const struct reading reading = {column, false, column->row_bytes};
-    struct buffers buffers = {.span = malloc(SPAN_BYTES)};
-    const enum status status = buffers.span ? read_list(&reading, first, count, rows, &buffers, err)
-                                            : error_memory(err, SPAN_BYTES, "rows");
-    free(buffers.span);
-    free(buffers.taken);
-    return status;
-}
-
 /* Reads blobs of rows of the list, end to end, with these lengths. */
 static enum status read_blobs(const struct move_column *column, uint64_t first, uint64_t count,
                               const uint64_t *lengths, uint8_t *to, struct error *err)
@@ -200,13 +186,13 @@ static enum status read_blobs(const struct move_column *column, uint64_t first, 
     const struct window w = {.column = column, .first = first, .end = first + count};
     for (uint64_t row = first, run = row_list_find(column->list, first); row < w.end; run++) {
         const struct row_run part = cut(row_list_at(column->list, run), first, w.end);
-        const struct row_input *from = &column->input[part.input];
         uint64_t bytes = 0;
         for (uint64_t i = 0; i < part.count; i++)
             bytes += lengths[row - first + i];
-        const enum status status =
-            bytes > 0 ? from->read(from->context, column, part.first, part.count, to, err)
-                      : STATUS_OK;
+        const enum status status = bytes > 0
+                                       ? row_input_read(&column->input[part.input], column, false,
+                                                        part.first, part.count, to, err)
+                                       : STATUS_OK;
         if (status)
             return status;
         to += bytes;

@@ -17,15 +17,20 @@ struct move_column;
 
 /* A log, or a file. Any thread. */
 struct row_input {
-    /* Reads rows [first, first + count) of a column, end to end: column->row_bytes each, or
-     * blobs. */
-    enum status (*read)(void *context, const struct move_column *column, uint64_t first,
-                        uint64_t count, void *rows, struct error *err);
-    /* The size in bytes of each of these rows of a text or blob column. */
-    enum status (*lengths)(void *context, const struct move_column *column, uint64_t first,
-                           uint64_t count, uint64_t *lengths, struct error *err);
+    /* Reads rows [first, first + count) of a column, end to end: column->row_bytes each, or blobs.
+     * `lengths`, for texts and blobs: the bytes of each of these rows instead, as uint64_t. */
+    enum status (*read)(void *context, const struct move_column *column, bool lengths,
+                        uint64_t first, uint64_t count, void *to, struct error *err);
     void *context;
 };
+
+static inline enum status row_input_read(const struct row_input *input,
+                                         const struct move_column *column, bool lengths,
+                                         uint64_t first, uint64_t count, void *to,
+                                         struct error *err)
+{
+    return input->read(input->context, column, lengths, first, count, to, err);
+}
 
 enum move_kind {
     MOVE_FIXED,
@@ -55,10 +60,6 @@ struct move {
     unsigned columns, threads;
     struct watch watch; /* shows parts of the rows */
 };
-
-/* Reads rows [first, first + count) of the list, except blobs. */
-enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
-                      struct error *err);
 
 /* Call it before the datasets are created: sets `bytes` of text and blob columns, and row_bytes of text
  * columns to the length of the longest text, at least 1. */

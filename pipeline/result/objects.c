@@ -1,5 +1,6 @@
 /* objects.c: lists, finds, removes and renames objects that a file can do without. */
 #include "result/objects.h"
+#include "base/array.h"
 #include "base/path.h"
 #include "result/change.h"
 #include "result/imported.h"
@@ -35,9 +36,9 @@ static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, vo
 static enum status add_object(struct objects *out, struct result *result, enum object_kind kind,
                               const char *name, const char *feature, struct error *err)
 {
-    struct object *grown = realloc(out->object, (out->count + 1u) * sizeof *grown);
+    struct object *grown = array_with_room(out->object, out->count, sizeof *grown);
     if (!grown)
-        return error_memory(err, (out->count + 1u) * sizeof *grown, "a list of objects");
+        return error_memory(err, array_bytes(out->count, sizeof *grown), "a list of objects");
     out->object = grown;
     struct object *object = &out->object[out->count++];
     *object = (struct object){.kind = kind};
@@ -71,10 +72,10 @@ enum status objects_list(struct objects *out, struct result *result, struct erro
     enum status status = STATUS_OK;
     *out = (struct objects){0};
     for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++)
-        status = add_object(out, result, OBJECT_CLUSTERS, result->clusters[i].clusters.name,
-                            result->clusters[i].clusters.feature, err);
+        status = add_object(out, result, OBJECT_CLUSTERS, result->clusters[i].name,
+                            result->clusters[i].feature, err);
     for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
-        const struct result_feature *feature = &result->features[i].feature;
+        const struct result_feature *feature = &result->features[i];
         if (result_feature_imported(feature))
             status = add_object(out, result, OBJECT_FEATURE, feature->name, feature->name, err);
     }
@@ -192,10 +193,10 @@ static void take_levels(const struct result *result, bool *remove)
     for (bool more = true; more;) {
         more = false;
         for (unsigned i = 0; i < result->clusters_count; i++) {
-            const struct result_clusters *clusters = &result->clusters[i].clusters;
+            const struct result_clusters *clusters = &result->clusters[i];
             for (unsigned j = 0; j < result->clusters_count; j++)
                 if (*clusters->parent && remove[i] != remove[j] &&
-                    strcmp(result->clusters[j].clusters.name, clusters->parent) == 0)
+                    strcmp(result->clusters[j].name, clusters->parent) == 0)
                     more = remove[i] = remove[j] = true;
         }
     }

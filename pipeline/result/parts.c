@@ -207,7 +207,7 @@ static bool has_identity(const struct part *part)
 {
     char identity[65];
     H5_SCOPED hid_t file = H5I_INVALID_HID;
-    const bool same = h5_open_file(&file, part->path, false, NULL) == STATUS_OK &&
+    const bool same = h5_open_file(&file, part->path, NULL) == STATUS_OK &&
                       parts_identity(identity, file) && strcmp(identity, part->identity) == 0;
     return same;
 }
@@ -298,7 +298,7 @@ static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, c
                                 struct error *err)
 {
     *dataset = H5I_INVALID_HID;
-    if (*file <= 0 && h5_open_file(file, path, false, err))
+    if (*file <= 0 && h5_open_file(file, path, err))
         return STATUS_FAILED;
     if (h5_is_object(*file, name, H5O_TYPE_DATASET))
         *dataset = H5Dopen2(*file, name, H5P_DEFAULT);
@@ -453,7 +453,7 @@ static enum status read_root(char root[65], const struct part *part, const char 
     char where[600];
     H5_SCOPED hid_t file = H5I_INVALID_HID;
     snprintf(where, sizeof where, "checksums%s", name);
-    if (h5_open_file(&file, part->path, false, err))
+    if (h5_open_file(&file, part->path, err))
         return STATUS_FAILED;
     const bool there = parts_checksum(root, file, where, "root");
     return there ? STATUS_OK : h5_damaged(err, part->path, "%s has no checksums", name);

@@ -1,6 +1,7 @@
 /* records.c: writes and reads blocks. A block's table has the size of each column, so columns can be
  * read separately. */
 #include "result/records.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/minmax.h"
 #include "base/output.h"
@@ -86,10 +87,9 @@ static uint64_t aligned(uint64_t bytes)
 
 static enum status add_log(struct records *records, const char *name, int fd, struct error *err)
 {
-    const size_t bytes = (records->logs + 1) * sizeof *records->log;
-    struct records_log *more = realloc(records->log, bytes);
+    struct records_log *more = array_with_room(records->log, records->logs, sizeof *more);
     if (!more)
-        return error_memory(err, bytes, "the logs");
+        return error_memory(err, array_bytes(records->logs, sizeof *more), "the logs");
     records->log = more;
     struct records_log *log = &more[records->logs++];
     *log = (struct records_log){.fd = fd};
@@ -360,14 +360,12 @@ static enum status check_columns(const struct block_head *head, int fd, const ch
 static enum status add_block(struct records *records, uint32_t log, uint64_t offset,
                              const uint32_t rows[2], struct error *err)
 {
-    if ((records->blocks & (records->blocks - 1)) == 0) {
-        const size_t bytes = (2 * records->blocks + 1) * sizeof *records->block;
-        struct records_block *more = realloc(records->block, bytes);
-        if (!more)
-            return error_memory(err, bytes, "the blocks of the log");
-        records->block = more;
-    }
-    records->block[records->blocks++] = (struct records_block){
+    struct records_block *more = array_with_room(records->block, records->blocks, sizeof *more);
+    if (!more)
+        return error_memory(err, array_bytes(records->blocks, sizeof *more),
+                            "the blocks of the log");
+    records->block = more;
+    more[records->blocks++] = (struct records_block){
         offset, {records->rows[0], records->rows[1]}, {rows[0], rows[1]}, log};
     records->log[log].blocks++;
     records->rows[0] += rows[0];

@@ -212,8 +212,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
         struct error why = ERROR_INIT;
         uint64_t before = verify.count;
         if (verify_clustering(&verify, &result->clusters[i], &why))
-            verify_broken(&verify, "/clusters/%s: %s", result->clusters[i].clusters.name,
-                          why.sentence);
+            verify_broken(&verify, "/clusters/%s: %s", result->clusters[i].name, why.sentence);
         r->leave_out[i] = report->images_lost > 0 || verify.count > before;
         report->clusters_lost += r->leave_out[i];
         report->clusters += !r->leave_out[i];

@@ -116,6 +116,19 @@ const struct column sweep_column[SWEEP_COLUMNS] = {
     SWEEP("ari", agreement.ari, VALUE_F64),
 };
 
+const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
+    [PART_CENTROIDS] = {"centroids", VALUE_F32, 2},
+    [PART_LABELS] = {"labels", VALUE_I32, 1},
+    [PART_DISTANCES] = {"distances", VALUE_F32, 1},
+    [PART_SIZES] = {"sizes", VALUE_U64, 1},
+    [PART_NEAREST] = {"nearest", VALUE_I64, 2},
+    [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
+    [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
+    [PART_MEAN] = {"mean", VALUE_F32, 1},
+    [PART_COMPONENTS] = {"components", VALUE_F32, 2},
+    [PART_PARENTS] = {"parents", VALUE_I32, 1},
+};
+
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
                              uint32_t decode_scale)
 {
@@ -303,7 +316,7 @@ static enum status read_feature_attributes(struct result_feature *feature, struc
 static enum status open_feature(struct result *result, hid_t group, const char *name,
                                 struct error *err)
 {
-    struct result_feature *feature = &result->features[result->feature_count].feature;
+    struct result_feature *feature = &result->features[result->feature_count];
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
@@ -317,16 +330,13 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     feature->blank = feature_zeros_say_nothing(feature->kind, feature->normalize);
     feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
     hsize_t size[2];
-    if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,
-                        result_feature_type(feature), 2, size, err))
+    if (h5_open_dataset(&feature->dataset, group, name, result_feature_type(feature), 2, size, err))
         return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
-        return h5_wrong(err, result->features[result->feature_count - 1].dataset,
-                        "has a different number of rows than /images");
+        return h5_wrong(err, feature->dataset, "has a different number of rows than /images");
     if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
-        return h5_wrong(err, result->features[result->feature_count - 1].dataset,
-                        "has an impossible dimension");
+        return h5_wrong(err, feature->dataset, "has an impossible dimension");
     feature->rows = size[0];
     feature->dimension = (uint32_t)size[1];
     return STATUS_OK;
@@ -348,31 +358,40 @@ static enum status read_clustering_attributes(struct result_clusters *c, hid_t g
                             : STATUS_OK;
 }
 
-static struct cluster_shape shape_of(const struct result_clusters *c)
+bool cluster_part_of_rows(enum cluster_part part)
 {
-    return (struct cluster_shape){c->k,        c->dimension, c->iterations, c->rows,
-                                  c->weighted, c->columns,   c->components, c->parents};
+    return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
 }
 
-static enum status open_parts(struct result *result, struct result_cluster_entry *entry,
-                              hid_t group, struct error *err)
+bool cluster_part_size(hsize_t size[2], enum cluster_part part, const struct result_clusters *c)
 {
-    struct result_clusters *c = &entry->clusters;
-    hsize_t size[PART_COUNT][2] = {{0}};
+    size[0] = cluster_part_of_rows(part) ? c->rows
+              : part == PART_HISTORY     ? c->iterations
+              : part == PART_MEAN        ? c->columns
+              : part == PART_COMPONENTS  ? c->dimension
+                                         : c->k;
+    size[1] = part == PART_CENTROIDS    ? c->dimension
+              : part == PART_COMPONENTS ? c->columns
+                                        : NEAREST_COUNT;
+    return part == PART_WEIGHTS      ? c->weighted
+           : part == PART_MEAN       ? c->columns > 0
+           : part == PART_COMPONENTS ? c->columns > 0 && c->components
+           : part == PART_PARENTS    ? c->parents
+                                     : true;
+}
+
+static enum status open_parts(struct result *result, struct result_clusters *c, hid_t group,
+                              struct error *err)
+{
+    hsize_t size[PART_COUNT][2] = {{0}}, wanted[2];
     c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
     c->components = H5Lexists(group, cluster_part_kind[PART_COMPONENTS].name, H5P_DEFAULT) > 0;
     c->parents = H5Lexists(group, cluster_part_kind[PART_PARENTS].name, H5P_DEFAULT) > 0;
-    const struct cluster_shape some = {.weighted = c->weighted,
-                                       .columns = *c->space != 0,
-                                       .components = c->components,
-                                       .parents = c->parents};
+    c->columns = *c->space != 0; /* until they are known */
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
-        hsize_t ignored[2];
-        if (!cluster_part_dimensions(ignored, p, &some))
-            continue;
-        if (h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank, size[p],
-                            err))
+        if (cluster_part_size(wanted, p, c) &&
+            h5_open_dataset(&c->part[p], group, kind->name, kind->type, kind->rank, size[p], err))
             return STATUS_FAILED;
     }
     if (size[PART_CENTROIDS][1] < 1 || size[PART_CENTROIDS][1] > UINT32_MAX || c->k < 1)
@@ -382,16 +401,13 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     c->columns = size[PART_MEAN][0] < UINT32_MAX ? (uint32_t)size[PART_MEAN][0] : 0;
     if (*c->space && (c->columns < 1 || (!c->components && c->columns != c->dimension)))
         return h5_damaged(err, result->path, "/clusters/%s/mean has an impossible size", c->name);
-    const struct cluster_shape shape = shape_of(c);
-    for (int p = 0; p < PART_COUNT; p++) {
-        hsize_t wanted[2];
-        if (cluster_part_dimensions(wanted, p, &shape) &&
+    for (int p = 0; p < PART_COUNT; p++)
+        if (cluster_part_size(wanted, p, c) &&
             (size[p][0] != wanted[0] ||
              (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1])))
             return h5_damaged(err, result->path,
                               "/clusters/%s/%s has a different size than the rest", c->name,
                               cluster_part_kind[p].name);
-    }
     if (result->images && c->rows != rows_count(result->images))
         return h5_damaged(err, result->path,
                           "/clusters/%s has a different number of rows than /images", c->name);
@@ -401,18 +417,16 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
 static enum status open_clustering(struct result *result, hid_t group, const char *name,
                                    struct error *err)
 {
-    struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
+    struct result_clusters *clusters = &result->clusters[result->clusters_count];
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a clustering has an impossible name");
     result->clusters_count++;
-    snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
+    snprintf(clusters->name, sizeof clusters->name, "%s", name);
     H5_SCOPED hid_t member = H5I_INVALID_HID;
     if (h5_open_group(&member, group, name, err))
         return STATUS_FAILED;
-    enum status status = STATUS_FAILED;
-    if (read_clustering_attributes(&entry->clusters, member, err) == STATUS_OK)
-        status = open_parts(result, entry, member, err);
-    return status;
+    enum status status = read_clustering_attributes(clusters, member, err);
+    return status ? status : open_parts(result, clusters, member, err);
 }
 
 static enum status open_run(struct result *result, hid_t group, const char *name, struct error *err)
@@ -481,7 +495,7 @@ static enum status open_result(struct result **out, hid_t file, const char *path
         result->failed_calls = h5_failed_calls();
     }
     if (!status && file < 0)
-        status = h5_open_file(&result->file, path, false, err);
+        status = h5_open_file(&result->file, path, err);
     if (!status)
         status = open_objects(result, err);
     if (status)
@@ -555,7 +569,7 @@ void result_close(struct result **result)
     for (unsigned i = 0; i < r->clusters_count; i++) {
         for (int p = 0; p < PART_COUNT; p++)
             h5_close(&r->clusters[i].part[p]);
-        free((void *)(uintptr_t)r->clusters[i].clusters.parameters);
+        free((void *)(uintptr_t)r->clusters[i].parameters);
     }
     free(r->clusters);
     for (unsigned i = 0; i < r->feature_count; i++)
@@ -610,29 +624,19 @@ bool result_feature_describes(const struct result_feature *feature)
     return strcmp(feature->kind, feature_quality.name) == 0;
 }
 
-const struct result_feature *result_feature_at(const struct result *result, unsigned i)
-{
-    return &result->features[i].feature;
-}
-
 const struct result_feature *result_feature_find(const struct result *result, const char *name)
 {
     for (unsigned i = 0; i < result->feature_count; i++)
-        if (strcmp(result->features[i].feature.name, name) == 0)
-            return &result->features[i].feature;
+        if (strcmp(result->features[i].name, name) == 0)
+            return &result->features[i];
     return NULL;
-}
-
-const struct result_clusters *result_clusters_at(const struct result *result, unsigned i)
-{
-    return &result->clusters[i].clusters;
 }
 
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name)
 {
     for (unsigned i = 0; i < result->clusters_count; i++)
-        if (strcmp(result->clusters[i].clusters.name, name) == 0)
-            return &result->clusters[i].clusters;
+        if (strcmp(result->clusters[i].name, name) == 0)
+            return &result->clusters[i];
     return NULL;
 }
 
@@ -658,7 +662,7 @@ enum status result_feature_read_counts(const struct result_feature *feature, uin
                                        uint64_t count, uint32_t *rows, struct error *err)
 {
     assert(!feature->is_float && first <= feature->rows && count <= feature->rows - first);
-    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows, err);
+    return h5_read_rows(feature->dataset, VALUE_U32, first, count, rows, err);
 }
 
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
@@ -696,7 +700,7 @@ enum status result_codes_read(struct result *result, uint64_t first, uint64_t co
 bool result_compressed(const struct result *result)
 {
     for (unsigned i = 0; i < result->feature_count; i++)
-        if (!result_feature_imported(&result->features[i].feature) &&
+        if (!result_feature_imported(&result->features[i]) &&
             h5_is_compressed(result->features[i].dataset))
             return true;
     return false;
@@ -704,7 +708,7 @@ bool result_compressed(const struct result *result)
 
 uint64_t result_feature_stored_bytes(const struct result_feature *feature)
 {
-    return H5Dget_storage_size(result_feature_dataset(feature));
+    return H5Dget_storage_size(feature->dataset);
 }
 
 size_t result_feature_row_bytes(const struct result_feature *feature)
@@ -744,9 +748,7 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
                                        .bytes = from->bytes,
                                        .error_number = from->error_number,
                                        .source = from->source,
-                                       .mtime_ns = from->mtime_ns,
-                                       .inode = from->inode,
-                                       .ctime_ns = from->ctime_ns};
+                                       .mtime_ns = from->mtime_ns};
     return STATUS_OK;
 }
 
@@ -754,8 +756,8 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
 static enum status read_part(const struct result_clusters *clusters, enum cluster_part part,
                              uint64_t first, uint64_t count, void *to, struct error *err)
 {
-    return to ? h5_read_rows(result_cluster_entry(clusters)->part[part],
-                             cluster_part_kind[part].type, first, count, to, err)
+    return to ? h5_read_rows(clusters->part[part], cluster_part_kind[part].type, first, count, to,
+                             err)
               : STATUS_OK;
 }
 
@@ -805,7 +807,7 @@ const struct result_clusters *result_clusters_below(const struct result *result,
                                                     const struct result_clusters *clusters)
 {
     for (unsigned i = 0; i < result->clusters_count; i++) {
-        const struct result_clusters *c = &result->clusters[i].clusters;
+        const struct result_clusters *c = &result->clusters[i];
         if (c != clusters && c->parents && strcmp(c->parent, clusters->name) == 0)
             return c;
     }

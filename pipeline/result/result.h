@@ -17,11 +17,8 @@
 #include "matrix/projected.h"
 #include "result/content.h"
 
-struct result_feature_entry;
-struct result_cluster_entry;
-
 /* An open file. The first part is read-only and valid until result_close; the rest is private to
- * this folder (result_internal.h). */
+ * this folder. */
 struct result {
     char *path;
     char *version, *created, *parameters; /* parameters: JSON */
@@ -36,6 +33,8 @@ struct result {
     char **sources;      /* texts, */
     char **source_names; /* the bytes of the sources, */
     char **directories;  /* and the directories to which they are relative, as texts; "": unknown */
+    struct result_feature *features;
+    struct result_clusters *clusters;
     unsigned source_count, feature_count, clusters_count, run_count;
     uint32_t thumbnail_size; /* longest side of thumbnails in pixels; 0: none */
 
@@ -44,9 +43,7 @@ struct result {
     struct axes *axes;
     struct rows *images, *failures;
     struct blob_reader *thumbnails; /* NULL: there are none */
-    struct result_feature_entry *features;
-    struct result_cluster_entry *clusters;
-    uint64_t *runs;       /* their numbers, ascending */
+    uint64_t *runs;                 /* their numbers, ascending */
     char *run_clusters;   /* the clustering last made by `run` under its usual name; or NULL */
     struct store_run run; /* last one requested */
 };
@@ -76,6 +73,7 @@ struct result_feature {
     bool blank;               /* a row of zeros carries no information (features/kind.h) */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
+    int64_t dataset;         /* of HDF5; private to this folder */
 };
 /* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
 #define FEATURE_IMPORTED "imported"
@@ -85,7 +83,6 @@ bool result_feature_imported(const struct result_feature *feature);
 bool result_feature_describes(const struct result_feature *feature);
 /* The stored type: "float32", "float16", "uint8" or "uint32". */
 const char *result_feature_type_name(const struct result_feature *feature);
-const struct result_feature *result_feature_at(const struct result *result, unsigned i);
 /* The feature of that name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
 
@@ -124,8 +121,6 @@ struct result_failure {
     int error_number;
     uint16_t source;
     int64_t mtime_ns;
-    uint64_t inode; /* 0: unknown */
-    int64_t ctime_ns;
 };
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);
@@ -161,6 +156,22 @@ struct result_origin {
     char sample[65];  /* 64 hexadecimal digits */
 };
 
+/* The datasets of a clustering. */
+enum cluster_part {
+    PART_CENTROIDS,
+    PART_LABELS,
+    PART_DISTANCES,
+    PART_SIZES,
+    PART_NEAREST,
+    PART_HISTORY,
+    PART_WEIGHTS,    /* only if rows have weights */
+    PART_MEAN,       /* only if rows were projected, */
+    PART_COMPONENTS, /* and this only if to fewer axes */
+    PART_PARENTS,    /* only if there is a coarser level */
+    PART_COUNT
+};
+#define NEAREST_COUNT 3
+
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
@@ -186,8 +197,8 @@ struct result_clusters {
     uint32_t level;
     char parent[FEATURE_NAME_MAX];
     bool parents;
+    int64_t part[PART_COUNT]; /* of HDF5; private to this folder */
 };
-const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
 /* Whether `run` made it under its usual name and it has not been replaced since. */
 bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);

@@ -10,16 +10,6 @@
 /* More count as damage. */
 #define RESULT_MOST_LEVELS 64
 
-struct result_feature_entry {
-    struct result_feature feature; /* first: the entry of a feature is found by its address */
-    hid_t dataset;
-};
-
-struct result_cluster_entry {
-    struct result_clusters clusters; /* first, likewise */
-    hid_t part[PART_COUNT];
-};
-
 _Static_assert(sizeof(hid_t) == sizeof(int64_t),
                "result.h keeps identifiers without HDF5's header");
 
@@ -27,16 +17,18 @@ _Static_assert(sizeof(hid_t) == sizeof(int64_t),
  * complete. Close the result before the file. */
 enum status result_open_unfinished(struct result **out, hid_t file, struct error *err);
 
-static inline hid_t result_feature_dataset(const struct result_feature *feature)
-{
-    return ((const struct result_feature_entry *)feature)->dataset;
-}
+extern const struct cluster_part_kind {
+    const char *name;
+    enum value_type type;
+    int rank;
+} cluster_part_kind[PART_COUNT];
 
-static inline const struct result_cluster_entry *
-result_cluster_entry(const struct result_clusters *clusters)
-{
-    return (const struct result_cluster_entry *)clusters;
-}
+/* Whether the part has a value for each row. */
+bool cluster_part_of_rows(enum cluster_part part);
+/* Its size, from k, rows, dimension, iterations, columns and what else the clustering has; false: it has no
+ * such part. */
+bool cluster_part_size(hsize_t size[2], enum cluster_part part,
+                       const struct result_clusters *clusters);
 
 /* The attributes of a feature: its texts, then decode_scale. */
 #define RESULT_FEATURE_TEXTS 5

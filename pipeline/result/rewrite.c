@@ -384,7 +384,7 @@ static enum status write_content(struct writing *w, const char *temporary, struc
         return status;
     const hid_t others_of = replaced ? replaced->file : rewrite->others_of;
     if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, err) ||
-        (others_of > 0 && foreign_copy(&w->report->foreign, others_of, w->file, "/", err)))
+        (others_of > 0 && foreign_copy(&w->report->foreign, others_of, w->file, err)))
         return STATUS_FAILED;
     /* Flushes what closing would write, since closing cannot report failures. */
     return h5_flush_file(w->file, err);

@@ -36,8 +36,8 @@ struct rewrite {
     int64_t began; /* start of the run (clock_now()), to compute its seconds; 0: `run` has them */
     /* The existing file, or NULL; what other programs have added to it is kept. */
     struct result *replaced;
-    hid_t
-        others_of; /* without `replaced`: the file whose data of other programs is kept; 0: none */
+    /* Without `replaced`: the file whose data of other programs is kept; not positive: none. */
+    hid_t others_of;
     const struct row_map *map; /* if `replaced` is set: the old row of each row */
     /* other objects kept from `replaced` (this sets its file and path); NULL: none */
     struct carry *carry;

@@ -109,33 +109,27 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
     return status;
 }
 
-static enum status read_log(void *context, const struct move_column *column, uint64_t first,
-                            uint64_t count, void *rows, struct error *err)
+static enum status read_log(void *context, const struct move_column *column, bool lengths,
+                            uint64_t first, uint64_t count, void *to, struct error *err)
 {
     const struct log_input *input = context;
     if (column->kind != MOVE_FIXED)
         return read_texts(input, column->number, first, count,
-                          column->kind == MOVE_TEXT ? column->row_bytes : 0, rows, NULL, err);
+                          column->kind == MOVE_TEXT ? column->row_bytes : 0, lengths ? NULL : to,
+                          lengths ? to : NULL, err);
     const unsigned number = column->number;
     return number >= ROW_FEATURE
                ? records_read(input->log, LOG_FEATURE + number - ROW_FEATURE, 0, column->row_bytes,
-                              first, count, rows, err)
+                              first, count, to, err)
                : records_read(input->log, number >= ROW_FAILURE ? LOG_FAILURES : LOG_IMAGES,
-                              column_of(number)->offset, column->row_bytes, first, count, rows,
-                              err);
-}
-
-static enum status log_lengths(void *context, const struct move_column *column, uint64_t first,
-                               uint64_t count, uint64_t *lengths, struct error *err)
-{
-    return read_texts(context, column->number, first, count, 0, NULL, lengths, err);
+                              column_of(number)->offset, column->row_bytes, first, count, to, err);
 }
 
 void log_input_init(struct row_input *out, struct log_input *input, const struct records *log,
                     unsigned thumbnail_size)
 {
     *input = (struct log_input){log, thumbnail_size};
-    *out = (struct row_input){read_log, log_lengths, input};
+    *out = (struct row_input){read_log, input};
 }
 
 /* --- a finished file --------------------------------------------------------------------------- */
@@ -225,15 +219,20 @@ static enum status read_ends(const struct file_input *input, const struct file_c
     return STATUS_OK;
 }
 
+/* Reads thumbnails, or their lengths. */
 static enum status read_thumbnails(const struct file_input *input, const struct file_column *column,
-                                   uint64_t first, uint64_t count, void *bytes, struct error *err)
+                                   bool lengths, uint64_t first, uint64_t count, void *to,
+                                   struct error *err)
 {
-    uint64_t before, *ends = malloc(count * sizeof *ends);
+    uint64_t before, *ends = lengths ? to : malloc(count * sizeof *ends);
     enum status status = ends ? read_ends(input, column, first, count, &before, ends, err)
                               : error_memory(err, count * sizeof *ends, "thumbnails");
-    if (!status)
-        status = raw_read(column->data, before, ends[count - 1] - before, bytes, err);
-    free(ends);
+    if (!status && !lengths)
+        status = raw_read(column->data, before, ends[count - 1] - before, to, err);
+    for (uint64_t i = count; lengths && !status && i-- > 0;)
+        ends[i] -= i > 0 ? ends[i - 1] : before;
+    if (!lengths)
+        free(ends);
     return status;
 }
 
@@ -248,22 +247,23 @@ static size_t text_length(const char *text, size_t width, bool spaces)
 
 /* Reads texts to `to` in rows of `width` bytes, or their lengths. */
 static enum status file_texts(const struct file_input *input, const struct file_column *column,
-                              unsigned number, uint64_t first, uint64_t count, size_t width,
-                              char *to, uint64_t *lengths, struct error *err)
+                              unsigned number, bool lengths, uint64_t first, uint64_t count,
+                              size_t width, void *to, struct error *err)
 {
     const size_t stored = (size_t)column->raw->row_bytes;
+    char *rows = to;
     char *texts = malloc(count * stored);
     enum status status = texts ? raw_read(column->raw, first, count, texts, err)
                                : error_memory(err, count * stored, "texts");
     for (uint64_t i = 0; i < count && !status; i++) {
         const size_t length = text_length(texts + i * stored, stored, column->spaces);
-        if (lengths)
-            lengths[i] = length;
-        else if (length > width)
+        if (lengths) {
+            ((uint64_t *)to)[i] = length;
+        } else if (length > width) {
             status = contradicts(input, number, first + i, err);
-        else {
-            memcpy(to + i * width, texts + i * stored, length);
-            memset(to + i * width + length, 0, width - length);
+        } else {
+            memcpy(rows + i * width, texts + i * stored, length);
+            memset(rows + i * width + length, 0, width - length);
         }
     }
     free(texts);
@@ -300,8 +300,8 @@ static void restate(const struct file_input *input, uint64_t first, uint64_t cou
     }
 }
 
-static enum status read_file(void *context, const struct move_column *moved, uint64_t first,
-                             uint64_t count, void *rows, struct error *err)
+static enum status read_file(void *context, const struct move_column *moved, bool lengths,
+                             uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     struct file_input *input = context;
     const unsigned number = moved->number;
@@ -309,13 +309,17 @@ static enum status read_file(void *context, const struct move_column *moved, uin
     if (!column)
         return STATUS_FAILED;
     if (!column->raw) {
-        memset(rows, 0, moved->kind == MOVE_BLOB ? 0 : count * moved->row_bytes);
+        memset(rows, 0,
+               count * (lengths                    ? sizeof(uint64_t)
+                        : moved->kind == MOVE_BLOB ? 0
+                                                   : moved->row_bytes));
         return STATUS_OK;
     }
     if (moved->kind == MOVE_BLOB)
-        return read_thumbnails(input, column, first, count, rows, err);
+        return read_thumbnails(input, column, lengths, first, count, rows, err);
     if (moved->kind == MOVE_TEXT || column->spaces)
-        return file_texts(input, column, number, first, count, moved->row_bytes, rows, NULL, err);
+        return file_texts(input, column, number, lengths, first, count, moved->row_bytes, rows,
+                          err);
     if (column->raw->row_bytes != moved->row_bytes)
         return contradicts(input, number, first, err);
     const enum status status = raw_read(column->raw, first, count, rows, err);
@@ -326,30 +330,6 @@ static enum status read_file(void *context, const struct move_column *moved, uin
     return !status && input->source_now && is_column(number, "source")
                ? renumber(input, number, first, count, rows, err)
                : status;
-}
-
-static enum status file_lengths(void *context, const struct move_column *moved, uint64_t first,
-                                uint64_t count, uint64_t *lengths, struct error *err)
-{
-    struct file_input *input = context;
-    const struct file_column *column = find_column(input, moved->number, err);
-    uint64_t before;
-    if (!column)
-        return STATUS_FAILED;
-    if (!column->raw) {
-        memset(lengths, 0, count * sizeof *lengths);
-        return STATUS_OK;
-    }
-    if (moved->kind != MOVE_BLOB)
-        return file_texts(input, column, moved->number, first, count, 0, NULL, lengths, err);
-    if (read_ends(input, column, first, count, &before, lengths, err))
-        return STATUS_FAILED;
-    for (uint64_t i = 0, start = before; i < count; i++) {
-        const uint64_t end = lengths[i];
-        lengths[i] = end - start;
-        start = end;
-    }
-    return STATUS_OK;
 }
 
 void file_input_init(struct row_input *out, struct file_input *input, hid_t file, unsigned sources,
@@ -364,7 +344,7 @@ void file_input_init(struct row_input *out, struct file_input *input, hid_t file
                                  .thumbnail_size = thumbnail_size,
                                  .source_now = source_now};
     pthread_mutex_init(&input->lock, NULL);
-    *out = (struct row_input){read_file, file_lengths, input};
+    *out = (struct row_input){read_file, input};
 }
 
 void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,

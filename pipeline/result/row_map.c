@@ -1,6 +1,7 @@
 /* row_map.c: maps rows to those of the existing file. Rows taken over have their location; rows of
  * the log are looked up by source and path (prior.h), and their values are compared. */
 #include "result/row_map.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "result/parameters.h"
 #include <stdlib.h>
@@ -23,36 +24,32 @@ static unsigned image_column(const char *name)
 static enum status compare_texts(bool *same, const struct move_column *column, uint64_t first,
                                  uint64_t row, uint64_t count, struct error *err)
 {
-    const struct row_input *input[2] = {&column->input[INPUT_LOG], &column->input[INPUT_FILE]};
-    const uint64_t from[2] = {first, row};
-    uint64_t *lengths[2] = {malloc(count * sizeof **lengths), malloc(count * sizeof **lengths)};
-    uint8_t *bytes[2] = {NULL, NULL};
+    const uint64_t from[] = {[INPUT_LOG] = first, [INPUT_FILE] = row};
+    struct held held = {0};
     struct move_column sized = *column;
-    uint64_t sum = 0;
-    enum status status =
-        lengths[0] && lengths[1] ? STATUS_OK : error_memory(err, count * sizeof **lengths, "texts");
+    uint64_t *lengths[2], sum = 0;
+    uint8_t *bytes[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++)
+        lengths[i] = held_array(&held, count, sizeof *lengths[i]);
+    enum status status = held_check(&held, "texts", err);
     for (int i = 0; i < 2 && !status; i++)
-        status = input[i]->lengths(input[i]->context, column, from[i], count, lengths[i], err);
-    *same = !status && memcmp(lengths[0], lengths[1], count * sizeof **lengths) == 0;
+        status = row_input_read(&column->input[i], column, true, from[i], count, lengths[i], err);
+    *same = !status && memcmp(lengths[0], lengths[1], count * sizeof *lengths[0]) == 0;
     sized.row_bytes = 1;
     for (uint64_t i = 0; i < count && *same; i++) {
         sum += lengths[0][i];
-        sized.row_bytes = lengths[0][i] > sized.row_bytes ? (size_t)lengths[0][i] : sized.row_bytes;
+        sized.row_bytes = max_u64(sized.row_bytes, lengths[0][i]);
     }
     if (column->kind == MOVE_TEXT)
         sum = count * sized.row_bytes;
-    for (int i = 0; i < 2 && *same && !status; i++) {
-        bytes[i] = malloc(sum + 1);
-        status = !bytes[i] ? error_memory(err, sum, "texts")
-                 : sum > 0
-                     ? input[i]->read(input[i]->context, &sized, from[i], count, bytes[i], err)
-                     : STATUS_OK;
-    }
+    for (int i = 0; i < 2 && *same; i++)
+        bytes[i] = held_array(&held, sum, 1);
+    if (!status)
+        status = held_check(&held, "texts", err);
+    for (int i = 0; i < 2 && *same && sum > 0 && !status; i++)
+        status = row_input_read(&column->input[i], &sized, false, from[i], count, bytes[i], err);
     *same = *same && !status && memcmp(bytes[0], bytes[1], sum) == 0;
-    for (int i = 0; i < 2; i++) {
-        free(bytes[i]);
-        free(lengths[i]);
-    }
+    held_free(&held);
     return status;
 }
 
@@ -60,17 +57,17 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
 static enum status compare_fixed(uint8_t *differs, const struct move_column *column, uint64_t first,
                                  const int64_t *place, uint64_t count, struct error *err)
 {
-    const struct row_input *log = &column->input[INPUT_LOG], *file = &column->input[INPUT_FILE];
     const size_t bytes = column->row_bytes;
     uint8_t *rows = malloc(2 * count * bytes), *other = rows ? rows + count * bytes : NULL;
-    enum status status = rows ? log->read(log->context, column, first, count, rows, err)
-                              : error_memory(err, 2 * count * bytes, "rows");
+    enum status status =
+        rows ? row_input_read(&column->input[INPUT_LOG], column, false, first, count, rows, err)
+             : error_memory(err, 2 * count * bytes, "rows");
     for (uint64_t i = 0, run; i < count && !status; i += run) {
         for (run = 1; i + run < count && place[i + run] == place[i] + (int64_t)run;)
             run++;
         if (place[i] >= 0)
-            status =
-                file->read(file->context, column, (uint64_t)place[i], run, other + i * bytes, err);
+            status = row_input_read(&column->input[INPUT_FILE], column, false, (uint64_t)place[i],
+                                    run, other + i * bytes, err);
     }
     for (uint64_t i = 0; i < count && !status; i++)
         differs[i] |= place[i] >= 0 && memcmp(rows + i * bytes, other + i * bytes, bytes) != 0;

@@ -85,19 +85,6 @@ const struct table failure_table = {
         },
 };
 
-const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
-    [PART_CENTROIDS] = {"centroids", VALUE_F32, 2},
-    [PART_LABELS] = {"labels", VALUE_I32, 1},
-    [PART_DISTANCES] = {"distances", VALUE_F32, 1},
-    [PART_SIZES] = {"sizes", VALUE_U64, 1},
-    [PART_NEAREST] = {"nearest", VALUE_I64, 2},
-    [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
-    [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
-    [PART_MEAN] = {"mean", VALUE_F32, 1},
-    [PART_COMPONENTS] = {"components", VALUE_F32, 2},
-    [PART_PARENTS] = {"parents", VALUE_I32, 1},
-};
-
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
 {
     snprintf(buffer, AXIS_NAME_MAX, "%s_%s", prefix, name);
@@ -110,29 +97,6 @@ bool failure_row_reason(enum reason *reason, const struct failure_row *row)
     memcpy(name, row->reason, sizeof row->reason);
     *reason = reason_from_name(name);
     return *reason != REASON_NONE && *reason != REASON_COUNT;
-}
-
-bool cluster_part_of_rows(enum cluster_part part)
-{
-    return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
-}
-
-bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
-                             const struct cluster_shape *shape)
-{
-    dimensions[0] = cluster_part_of_rows(part) ? shape->rows
-                    : part == PART_HISTORY     ? shape->iterations
-                    : part == PART_MEAN        ? shape->columns
-                    : part == PART_COMPONENTS  ? shape->dimension
-                                               : shape->k;
-    dimensions[1] = part == PART_CENTROIDS    ? shape->dimension
-                    : part == PART_COMPONENTS ? shape->columns
-                                              : NEAREST_COUNT;
-    return part == PART_WEIGHTS      ? shape->weighted
-           : part == PART_MEAN       ? shape->columns > 0
-           : part == PART_COMPONENTS ? shape->columns > 0 && shape->components
-           : part == PART_PARENTS    ? shape->parents
-                                     : true;
 }
 
 enum status schema_put_root(hid_t file, struct error *err)

@@ -1,5 +1,5 @@
-/* schema.h: the members of /images, /failures and /clusters/NAME, defined once for writer, reader
- * and checks; described in docs/file-format.md. */
+/* schema.h: the members of /images and /failures, defined once for writer, reader and checks;
+ * described in docs/file-format.md. */
 #ifndef CLPIPE_RESULT_SCHEMA_H
 #define CLPIPE_RESULT_SCHEMA_H
 
@@ -85,42 +85,6 @@ extern const struct table sidecar_text_table, sidecar_number_table;
  * shared with the file, of its rows and values: "feature_NAME", "cluster_NAME", "iteration_NAME",
  * "row_NAME", "dimension_NAME". No two can be equal. Returns buffer. */
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name);
-
-/* The parts of a clustering. */
-enum cluster_part {
-    PART_CENTROIDS,
-    PART_LABELS,
-    PART_DISTANCES,
-    PART_SIZES,
-    PART_NEAREST,
-    PART_HISTORY,
-    PART_WEIGHTS,    /* only if rows have weights */
-    PART_MEAN,       /* only if rows were projected, */
-    PART_COMPONENTS, /* and this only if to fewer axes */
-    PART_PARENTS,    /* only if there is a coarser level */
-    PART_COUNT
-};
-#define NEAREST_COUNT 3
-
-struct cluster_shape {
-    uint32_t k, dimension, iterations;
-    uint64_t rows;
-    bool weighted;
-    uint32_t columns; /* of rows before projection; 0: not projected */
-    bool components, parents;
-};
-
-extern const struct cluster_part_kind {
-    const char *name;
-    enum value_type type;
-    int rank;
-} cluster_part_kind[PART_COUNT];
-
-/* Whether the part has a value for each row. */
-bool cluster_part_of_rows(enum cluster_part part);
-/* False: the clustering has no such part. */
-bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
-                             const struct cluster_shape *shape);
 
 /* Writes the attributes of a file's root, except its parameters. */
 enum status schema_put_root(hid_t file, struct error *err);

@@ -1,5 +1,6 @@
 /* shown.c: digests descriptions of objects (identity.h) and references of scales (addresses). */
 #include "result/shown.h"
+#include "base/array.h"
 #include "base/hash.h"
 #include "result/defined.h"
 #include "result/identity.h"
@@ -40,14 +41,11 @@ static enum status remember(struct shown *shown, hid_t object, const char *name,
     H5O_info_t info;
     if (H5Oget_info(object, &info) < 0)
         return h5_failed(err, "H5Oget_info", "read", object);
-    if ((shown->count & (shown->count - 1)) == 0) {
-        struct place *more =
-            realloc(shown->place, (shown->count ? 2 * shown->count : 1) * sizeof *more);
-        if (!more)
-            return error_memory(err, shown->count * sizeof *more, "the file's objects");
-        shown->place = more;
-    }
-    struct place *place = &shown->place[shown->count];
+    struct place *more = array_with_room(shown->place, shown->count, sizeof *more);
+    if (!more)
+        return error_memory(err, array_bytes(shown->count, sizeof *more), "the file's objects");
+    shown->place = more;
+    struct place *place = &more[shown->count];
     *place = (struct place){info.addr, strdup(name)};
     if (!place->name)
         return error_memory(err, strlen(name), "a name");

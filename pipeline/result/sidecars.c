@@ -6,6 +6,7 @@
  * records, so that the following rows need not. */
 #include "result/sidecars.h"
 
+#include "base/array.h"
 #include "base/compare.h"
 #include "base/hash.h"
 #include "base/path.h"
@@ -35,7 +36,7 @@ struct sidecars {
     struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
     bool noted;                             /* a row had no record: */
     uint64_t *ahead;                        /* hashes of the records that followed it, sorted */
-    size_t ahead_count, ahead_room;
+    size_t ahead_count;
     char *path;      /* of the record last read, */
     uint16_t source; /* and its source */
     char *record[SIDECAR_COLUMNS];
@@ -168,14 +169,10 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
 /* Remembers the record last read. */
 static enum status note_ahead(struct sidecars *s, struct error *err)
 {
-    if (s->ahead_count == s->ahead_room) {
-        const size_t room = 2 * s->ahead_room + 1024;
-        uint64_t *grown = realloc(s->ahead, room * sizeof *grown);
-        if (!grown)
-            return error_memory(err, room * sizeof *grown, "texts beside images");
-        s->ahead = grown;
-        s->ahead_room = room;
-    }
+    uint64_t *grown = array_with_room(s->ahead, s->ahead_count, sizeof *grown);
+    if (!grown)
+        return error_memory(err, array_bytes(s->ahead_count, sizeof *grown), "texts beside images");
+    s->ahead = grown;
     s->ahead[s->ahead_count++] = hash_of_path(s->source, s->path, strlen(s->path));
     return STATUS_OK;
 }

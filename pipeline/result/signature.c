@@ -95,7 +95,7 @@ char *signature_of_result(const struct result *result, const struct content *con
     uint32_t decode_scale = content->decode_scale;
     begin_signature(&json, &stored);
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i].feature;
+        const struct result_feature *feature = &result->features[i];
         if (result_feature_imported(feature))
             continue;
         if (same_dimension(feature, content->features))
@@ -200,7 +200,7 @@ enum status signature_parts_of(struct signature_parts *parts, const struct resul
     if (!parts->parameters)
         return error_memory(err, strlen(result->parameters), "the parameters");
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i].feature;
+        const struct result_feature *feature = &result->features[i];
         if (result_feature_imported(feature))
             continue;
         char named[sizeof feature->name + sizeof feature->spec];

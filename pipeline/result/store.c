@@ -3,6 +3,7 @@
  *   store_put: values by the contract's formulas ─> journal (result/journal.h)
  *   store_finish: the journal's order ─> lists of rows (logs, existing file) ─> rewrite ─> OUT.h5 */
 #include "result/store.h"
+#include "base/array.h"
 #include "base/compare.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -330,12 +331,8 @@ bool store_updates(const struct store *store)
 static enum status add_stat(struct store *store, const struct store_record *record,
                             struct error *err)
 {
-    const size_t size = sizeof *store->stat;
     pthread_mutex_lock(&store->lock);
-    /* Doubled whenever it is full. */
-    const size_t full = store->stats & (store->stats - 1);
-    struct row_stat *stat =
-        full ? store->stat : realloc(store->stat, (2 * store->stats + 1) * size);
+    struct row_stat *stat = array_with_room(store->stat, store->stats, sizeof *stat);
     if (stat) {
         store->stat = stat;
         stat[store->stats++] = (struct row_stat){.row = location_row(record->origin),
@@ -343,7 +340,8 @@ static enum status add_stat(struct store *store, const struct store_record *reco
                                                  .ctime_ns = record->ctime_ns};
     }
     pthread_mutex_unlock(&store->lock);
-    return stat ? STATUS_OK : error_memory(err, 2 * store->stats * size, "inode numbers");
+    return stat ? STATUS_OK
+                : error_memory(err, array_bytes(store->stats, sizeof *stat), "inode numbers");
 }
 
 enum status store_put(struct store *store, const struct store_record *record, struct error *err)
@@ -382,7 +380,7 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
 {
     const struct result *old = store->replaced;
     for (unsigned i = 0; old && i < old->clusters_count; i++) {
-        const struct result_clusters *c = &old->clusters[i].clusters;
+        const struct result_clusters *c = &old->clusters[i];
         summary->clusters_dropped = true;
         log_message(LOG_NOTICE,
                     "clusters '%s' are removed because the file is started over (k %u, feature %s, "
@@ -390,10 +388,10 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
                     c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
     }
     for (unsigned i = 0; old && i < old->feature_count; i++)
-        if (result_feature_imported(&old->features[i].feature))
+        if (result_feature_imported(&old->features[i]))
             log_message(LOG_NOTICE,
                         "the imported feature '%s' is removed because the file is started over",
-                        old->features[i].feature.name);
+                        old->features[i].name);
     struct objects objects = {.count = 0};
     if (old && objects_list(&objects, store->replaced, NULL) == STATUS_OK)
         for (unsigned i = 0; i < objects.count; i++)

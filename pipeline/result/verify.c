@@ -287,7 +287,7 @@ static enum status check_content(struct verify *verify, struct error *err)
     if (result->source_count == 0)
         verify_broken(verify, "/images/sources: there is no source");
     for (unsigned i = 0; i < result->feature_count; i++)
-        check_feature(verify, &result->features[i].feature);
+        check_feature(verify, &result->features[i]);
     return STATUS_OK;
 }
 
@@ -313,7 +313,6 @@ enum status verify_content(struct verify *verify, struct error *err)
 /* A clustering in memory, except what has a row per image. */
 struct clustering {
     struct verify *verify;
-    const struct result_cluster_entry *entry;
     const struct result_clusters *c;
     char where[FEATURE_NAME_MAX + 16];
     float *centroids;
@@ -353,8 +352,7 @@ static enum status check_labels(struct clustering *k, struct error *err)
         const uint64_t count = c->rows - first < BLOCK_ROWS ? c->rows - first : BLOCK_ROWS;
         status = result_clusters_read_rows(c, first, count, labels, distances, err);
         if (!status && c->weighted)
-            status =
-                h5_read_rows(k->entry->part[PART_WEIGHTS], VALUE_F32, first, count, weights, err);
+            status = h5_read_rows(c->part[PART_WEIGHTS], VALUE_F32, first, count, weights, err);
         for (uint64_t i = 0; i < count && !status; i++) {
             row.number = first + i;
             row.label = labels[i];
@@ -478,12 +476,12 @@ static enum status check_sweep(struct clustering *k, struct error *err)
     return STATUS_OK;
 }
 
-enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
+enum status verify_clustering(struct verify *verify, const struct result_clusters *clusters,
                               struct error *err)
 {
     enum status status = STATUS_FAILED;
-    struct clustering k = {.verify = verify, .entry = entry, .c = &entry->clusters};
-    snprintf(k.where, sizeof k.where, "/clusters/%s", entry->clusters.name);
+    struct clustering k = {.verify = verify, .c = clusters};
+    snprintf(k.where, sizeof k.where, "/clusters/%s", clusters->name);
     if (load(&k, err) || check_sweep(&k, err))
         goto out;
     for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
@@ -629,9 +627,9 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         goto out;
     if (shown_verify(&verify, err))
         goto out;
-    if ((result->named && check_table(&verify, NAMES, err)) ||
-        codebook_groups_verify(&verify, err) || class_groups_verify(&verify, err))
+    if ((result->named && check_table(&verify, NAMES, err)) || codebook_groups_verify(&verify, err))
         goto out;
+    class_groups_verify(&verify);
     if (verify_parts(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)

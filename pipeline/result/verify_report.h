@@ -28,7 +28,7 @@ void verify_mark_ranges(struct verify *verify);
 /* Verifies images, failures and features. */
 enum status verify_content(struct verify *verify, struct error *err);
 /* Verifies one clustering, its sweep, and that it was made from its feature's rows. */
-enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
+enum status verify_clustering(struct verify *verify, const struct result_clusters *clusters,
                               struct error *err);
 
 /* Reports that an HDF5 call has failed since the file was opened, unless other problems were found: in an

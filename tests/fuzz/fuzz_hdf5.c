@@ -34,7 +34,7 @@ static void read_features(struct result *result, bool identity)
     struct error err = ERROR_INIT;
     char hex[65];
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
+        const struct result_feature *feature = &result->features[i];
         fuzz_check(feature->rows == result_images(result));
         uint64_t rows = rows_that_fit(feature->rows, feature->dimension);
         float *values = malloc(MOST_VALUES * sizeof *values);
@@ -56,7 +56,7 @@ static void read_clusters(struct result *result)
 {
     struct error err = ERROR_INIT;
     for (unsigned i = 0; i < result->clusters_count; i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
+        const struct result_clusters *clusters = &result->clusters[i];
         uint64_t k = clusters->k, values = k * clusters->dimension;
         if (values > MOST_VALUES || k > MOST_VALUES || clusters->rows > MOST_VALUES)
             continue;

@@ -353,8 +353,8 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
     assert_false(summary.unchanged);
     assert_ok(result_open(&result, f->output, &error));
     assert_int_equal(result->clusters_count, 1);
-    const uint64_t fitted = result_clusters_at(result, 0)->fitted_rows;
-    assert_true(fitted == 0 || fitted == result_clusters_at(result, 0)->rows);
+    const uint64_t fitted = result->clusters[0].fitted_rows;
+    assert_true(fitted == 0 || fitted == result->clusters[0].rows);
     result_close(&result);
     assert_false(summary.clusters_dropped);
     return fitted == 0;

@@ -57,11 +57,15 @@ struct input {
     uint64_t broken; /* a row that cannot be read; UINT64_MAX for none */
 };
 
-static enum status read_rows(void *context, const struct move_column *column, uint64_t first,
-                             uint64_t count, void *rows, struct error *err)
+static enum status read_rows(void *context, const struct move_column *column, bool lengths,
+                             uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     const struct input *input = context;
     uint8_t *at = rows;
+    for (uint64_t i = 0; i < count && lengths; i++)
+        ((uint64_t *)rows)[i] = length_of(input->number, column->number, first + i);
+    if (lengths)
+        return STATUS_OK;
     if (input->broken >= first && input->broken - first < count)
         return error_set(err, STATUS_FAILED, "row %llu is broken",
                          (unsigned long long)input->broken);
@@ -75,16 +79,6 @@ static enum status read_rows(void *context, const struct move_column *column, ui
             memset(at + length, 0, column->row_bytes - length);
         at += column->kind == MOVE_TEXT ? column->row_bytes : length;
     }
-    return STATUS_OK;
-}
-
-static enum status read_lengths(void *context, const struct move_column *column, uint64_t first,
-                                uint64_t count, uint64_t *lengths, struct error *err)
-{
-    const struct input *input = context;
-    (void)err;
-    for (uint64_t i = 0; i < count; i++)
-        lengths[i] = length_of(input->number, column->number, first + i);
     return STATUS_OK;
 }
 
@@ -135,8 +129,7 @@ static enum status make_file(struct made *made, const char *name, const struct r
 {
     static const char fill[37 * 4] = "fill";
     struct input from[2] = {{0, broken}, {1, UINT64_MAX}};
-    const struct row_input input[2] = {{read_rows, read_lengths, &from[0]},
-                                       {read_rows, read_lengths, &from[1]}};
+    const struct row_input input[2] = {{read_rows, &from[0]}, {read_rows, &from[1]}};
     const hsize_t wide[2] = {ROWS, 37}, deflated[2] = {ROWS, 24}, rows = ROWS;
     memset(made, 0, sizeof *made);
     snprintf(made->path, sizeof made->path, "%s/%s", directory, name);
@@ -349,11 +342,12 @@ static void test_full_disk(void **state)
 }
 
 /* Records which rows are read. */
-static enum status note_read(void *context, const struct move_column *column, uint64_t first,
-                             uint64_t count, void *rows, struct error *err)
+static enum status note_read(void *context, const struct move_column *column, bool lengths,
+                             uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     char *text = context;
     (void)err;
+    assert_false(lengths);
     snprintf(text + strlen(text), 64, "%llu+%llu ", (unsigned long long)first,
              (unsigned long long)count);
     for (uint64_t i = 0; i < count * column->row_bytes; i++)
@@ -366,9 +360,10 @@ static enum status note_read(void *context, const struct move_column *column, ui
 static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned between,
                         size_t row_bytes, const char *expected)
 {
-    char reads[1024] = "", others[2048] = "";
-    const struct row_input input[2] = {{note_read, NULL, reads}, {note_read, NULL, others}};
+    char reads[1024] = "", others[2048] = "", path[64];
+    const struct row_input input[2] = {{note_read, reads}, {note_read, others}};
     struct row_list *list;
+    hid_t file, dataset;
     row_list_open(&list, directory, NULL);
     for (unsigned i = 0; i < count; i++) {
         row_list_add(list, 0, runs[i][0], runs[i][1], NULL);
@@ -377,10 +372,19 @@ static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned betw
     }
     row_list_finish(list, NULL);
     const uint64_t rows = row_list_rows(list);
-    const struct move_column column = {
+    const hsize_t size[2] = {rows, row_bytes};
+    struct move_column column = {
         .kind = MOVE_FIXED, .row_bytes = row_bytes, .list = list, .input = input};
+    const struct move move = {.column = &column, .columns = 1, .threads = 1};
     uint8_t *values = malloc(rows * row_bytes);
-    assert_int_equal(move_read(&column, 0, rows, values, NULL), STATUS_OK);
+    snprintf(path, sizeof path, "%s/spans.h5", directory);
+    assert_int_equal(h5_create_file(&file, path, path, false, NULL), STATUS_OK);
+    assert_int_equal(h5_create_dataset(&dataset, file, "rows", VALUE_U8, 2, size, NULL), STATUS_OK);
+    assert_int_equal(raw_write_open(&column.to, dataset, path, NULL), STATUS_OK);
+    assert_int_equal(move_rows(&move, NULL), STATUS_OK);
+    assert_int_equal(h5_read_rows(dataset, VALUE_U8, 0, rows, values, NULL), STATUS_OK);
+    h5_close(&dataset);
+    h5_close(&file);
     for (uint64_t row = 0; row < rows; row++) {
         const struct row_run run = run_of(list, row);
         for (size_t i = 0; i < row_bytes; i++)
@@ -419,7 +423,7 @@ static void test_stop(void **state)
     struct row_list *list = make_list();
     struct stop stop = {0};
     struct error error = ERROR_INIT;
-    const struct row_input input = {read_rows, read_lengths, &(struct input){0, UINT64_MAX}};
+    const struct row_input input = {read_rows, &(struct input){0, UINT64_MAX}};
     struct move_column column = {.kind = MOVE_TEXT, .number = TEXT, .list = list, .input = &input};
     const struct move move = {.column = &column, .columns = 1, .threads = 2, .watch.stop = &stop};
     (void)state;

@@ -661,7 +661,7 @@ static void codebooks_are_learned_from_the_files_alone(void **state)
     for (unsigned i = 0; i < 2; i++) {
         char digest[FEATURE_DIGEST];
         feature_codebook_digest(digest, &codebooks.stored[i].codebook);
-        assert_non_null(strstr(result_feature_at(result, i)->spec, digest));
+        assert_non_null(strstr(result->features[i].spec, digest));
     }
     codebooks_clear(&codebooks);
     result_close(&result);
