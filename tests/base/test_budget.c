@@ -186,7 +186,7 @@ static void *crowd_run(void *argument)
     return NULL;
 }
 
-static void crowd_stays_within_the_budget(void **state)
+static void many_threads_stay_within_the_budget(void **state)
 {
     (void)state;
     struct budget *budget = open_budget(250);
@@ -213,6 +213,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(order_of_requests_is_kept),
     cmocka_unit_test(oversize_requests_run_alone),
     cmocka_unit_test(abort_wakes_waiters_and_persists),
-    cmocka_unit_test(crowd_stays_within_the_budget),
+    cmocka_unit_test(many_threads_stay_within_the_budget),
 };
 TEST_GROUP(budget, NULL, NULL)

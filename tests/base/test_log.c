@@ -306,7 +306,7 @@ static void one_write_per_message(void **state)
 }
 
 /* However messages and status lines interleave, all lines are complete once escapes are removed. */
-static void crowd_on_a_terminal(void **state)
+static void many_threads_on_a_terminal(void **state)
 {
     (void)state;
     on_terminal("xterm", NULL, crowd);
@@ -367,7 +367,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(messages_replace_the_status_line),
     cmocka_unit_test(no_status_line_on_dumb_terminals),
     cmocka_unit_test(one_write_per_message),
-    cmocka_unit_test(crowd_on_a_terminal),
+    cmocka_unit_test(many_threads_on_a_terminal),
     cmocka_unit_test(waits_for_a_slow_reader),
     cmocka_unit_test(survives_a_closed_stderr),
 };

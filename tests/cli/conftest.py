@@ -23,7 +23,7 @@ LONG = bool(os.environ.get("CLPIPE_LONG"))
 ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
 # Set by tools/check for the core tests (neither slow nor deep), which inject fewer faults.
 CORE = bool(os.environ.get("CLPIPE_CORE"))
-# The most processor seconds that a core test may use; they usually use at most 2.
+# The processor seconds that a core test may use; most use at most 2.
 CORE_SECONDS = 10
 HANG_SECONDS = 30
 # The seed of all random numbers.

@@ -43,8 +43,9 @@ def near_ties(random, n):
     near the midpoint of a pair. There, a row is moved by -1, 0 or 1 along one coordinate, in which D is 2, so
     its squared distances to the two centres, which exceed 2^34, differ by -4, 0 (a tie) or 4. Every row has a
     mirror image about its centre, so the mean of each cluster is its centre. The initial centroids are the
-    centres, all moved by the same integer vector orthogonal to every D, which changes no difference. Sums of
-    squares stay below 2^53. Returns the rows, the initial centroids, the labels and the centres."""
+    centres, all moved by the same integer vector orthogonal to every D, which leaves the differences of squared
+    distances within a pair unchanged. Sums of squares stay below 2^53. Returns the rows, the initial centroids, the
+    labels and the centres."""
     pairs, d = 16, 12
     base = 2 * random.integers(-2**20, 2**20, (pairs, d))
     base[:, 0] = 2**19 * (numpy.arange(pairs) - pairs // 2)

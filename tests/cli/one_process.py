@@ -1,4 +1,4 @@
-"""Uses clpipe in one process with those of h5py, OpenCV, Pillow and torch that are installed:
+"""Uses clpipe in one process with h5py, OpenCV, Pillow and torch, as far as they are installed:
 
     one_process.py before|after|alone PICTURE...
 

@@ -48,7 +48,7 @@ def test_several_at_a_time(tmp_path, source, options):
 
 
 def test_few_descriptors(tmp_path, source):
-    """Files opened ahead count towards the limit on descriptors: with 48 of them, nothing fails."""
+    """Files opened ahead count towards the limit on descriptors: with a limit of 48, nothing fails."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     plain = ingest(source, tmp_path / "plain.h5")
     assert ingest(source, tmp_path / "few.h5", "--threads", 3, preexec_fn=lambda: resource.setrlimit(

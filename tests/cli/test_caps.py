@@ -183,7 +183,7 @@ def test_raised_limits(tmp_path, base):
 
 
 def test_scans(tmp_path, program):
-    """--max-scans changes both limits: that for all pictures and the lower one for large pictures."""
+    """--max-scans changes both limits: the one for all pictures and the lower one for large pictures."""
     write(tmp_path / "in", {name: FILES[name] for name in ("large scans.jpg", "scans.jpg")})
     found = ingest(tmp_path / "in", "--max-scans", 10)[3]
     assert [int(re.search(r"more than (\d+) scans", found[name])[1])

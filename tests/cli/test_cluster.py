@@ -348,7 +348,7 @@ def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
 
 @pytest.mark.deep
 def test_the_default_tolerance_is_that_of_scikit_learn(mixture, tmp_path):
-    """For mini-batches it is 0, also as in scikit-learn. With --tol 0, the run ends when no label changes."""
+    """For mini-batches it is 0, again as in scikit-learn. With --tol 0, the run ends when no label changes."""
     directory, rows = mixture
     given = (directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy")
     cluster(*given, "-o", "r.h5", cwd=tmp_path)

@@ -243,7 +243,7 @@ def test_k_and_the_number_of_distinct_rows(ask, tmp_path, rows, init):
 
 @pytest.mark.deep
 def test_empty_clusters_get_rows(ask, tmp_path, rows):
-    """Clusters whose given centroids are near no row get rows."""
+    """Clusters whose given centroids are not the nearest of any row are given rows."""
     save(tmp_path / "x.npy", rows.astype("f4"))
     initial = numpy.full((6, 10), 1e6, "f4")
     initial[2] = rows[0]

@@ -290,7 +290,7 @@ ALIKE = {"pages": [page(i) for i in range(5)], "forms": [page(9, i) for i in ran
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ALIKE)
 def test_similar_pictures_are_not_copies(tmp_path, kind):
-    """Similar pictures are in no group; a copy is in the group of its original."""
+    """Merely similar pictures are not grouped; a copy is in the group of its original."""
     directory = tmp_path / "alike"
     directory.mkdir()
     pictures = ALIKE[kind]

@@ -70,7 +70,7 @@ def test_brands(table, tmp_path, brands, name):
         assert found[0] in ("corrupt", "truncated", "unsupported")
 
 
-def test_extensions_promise_images(table, tmp_path):
+def test_extensions_denote_images(table, tmp_path):
     """Unknown content is a failure for every extension in the table and for no other."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     extensions = [extension for row in table for extension in row["extensions"]]
@@ -104,7 +104,7 @@ def test_formats_and_version_agree(table):
 
 
 def test_first_pictures(tmp_path, program):
-    """Of an MPO file, the first picture is decoded; of an APNG file, the default image."""
+    """The first picture of an MPO file is decoded, and the default image of an APNG file."""
     second = Image.fromarray(255 - RGB)
     first = Image.fromarray(RGB)
     first.save(tmp_path / "plain.jpg", quality=95)
@@ -135,7 +135,7 @@ def test_jpeg_processes(tmp_path, program):
     check(decoded(tmp_path), wanted)
 
 
-def test_cut_arithmetic_jpeg(tmp_path, program):
+def test_truncated_arithmetic_jpeg(tmp_path, program):
     """The arithmetic decoder would read zeros for missing data."""
     if not shutil.which("jpegtran"):
         pytest.skip("jpegtran is not installed")

@@ -1,5 +1,5 @@
-"""--icc apply: the pixels of every format equal those of Pillow's ImageCms, which also uses lcms2. Tests profiles
-that are broken, hostile or for other pixels, and that the option is one of the parameters of a file."""
+"""--icc apply: the pixels of every format equal those of Pillow's ImageCms, which also uses lcms2. Tests profiles that
+are broken, hostile or for another kind of pixels, and that the option is one of the parameters of a file."""
 
 import io
 import json
@@ -296,7 +296,7 @@ def stages(count):
 
 
 def tables(count, points=32):
-    """The same with tables: each stage takes another `points` cubed * 3 * 4 bytes."""
+    """The same with tables: each stage takes a further points ** 3 * 3 * 4 bytes."""
     table = (b"clut\0\0\0\0" + struct.pack(">HH", 3, 3) + bytes([points] * 3).ljust(16, b"\0") +
              bytes(points ** 3 * 12))
     tag = b"mpet\0\0\0\0" + struct.pack(">HHI", 3, 3, count)
@@ -307,7 +307,7 @@ def tables(count, points=32):
 
 @pytest.mark.deep
 def test_not_applied(tmp_path):
-    """A profile that is broken, hostile, too large or for other pixels leaves the picture unchanged."""
+    """A profile that is broken, hostile, too large or for another kind of pixels leaves the picture unchanged."""
     half = len(MATRIX) // 2
     files = {
         "good.jpg": jpeg_with([(1, 1, MATRIX)]),

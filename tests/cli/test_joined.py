@@ -1,4 +1,5 @@
-"""Several features clustered as one give the same result as their columns side by side, without storing these."""
+"""Several features clustered as one give the same result as their columns side by side, without storing the joined
+columns."""
 
 import h5py
 import numpy

@@ -318,7 +318,7 @@ def test_kill_shards(whole, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_kill_adding(whole, tmp_path, capsys):
-    """Some commands write a file in a single step; at any time, it is the old file or the new one."""
+    """Some commands write a file in a single step; at any time it is either the old file or the new one."""
     import numpy
     inputs = tmp_path / "inputs"
     inputs.mkdir()
@@ -465,7 +465,7 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
     with open(said, "w") as file:
         process = subprocess.Popen([str(CLPIPE), *COMMANDS["ingest"], "--threads", "2", "--progress", "always"],
                                    cwd=place, env=environment, stdin=subprocess.DEVNULL, stderr=file)
-    # All other pictures are done.
+    # All other pictures have been processed.
     wait_until(lambda: f" {PICTURES + 5}/" in said.read_text() and (place / "reading").exists())
     process.terminate()
     assert process.wait(60) == 4

@@ -29,8 +29,8 @@ def libraries(tmp_path):
 
 
 def test_own_loader(libraries, tmp_path, program):
-    """The program and the library use the system's loader or else the bundled one; without any, there is one error
-    line."""
+    """The program and the library use the system's loader or else the bundled one; if there is neither, they report one
+    error line."""
     (libraries / "libOpenCL.so.1").touch()  # is found first, and cannot be opened
     hidden = {"LD_LIBRARY_PATH": libraries, "OCL_ICD_VENDORS": None}
     none = run_clpipe("devices", env=hidden)

@@ -56,7 +56,7 @@ def shards(place):
 
 
 def members(file):
-    """All datasets, by name, that a single ingest would have written, too."""
+    """All datasets, by name, that a single ingest would also have written."""
     found = {}
     file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset)
                     and name.split("/")[0] in ("images", "features", "failures", "thumbnails") else None)

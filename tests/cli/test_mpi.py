@@ -208,7 +208,8 @@ def test_one_rank_is_stopped(mpirun, place, tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("clusters", [["-k", "40"], ["--split", "6x5"]], ids=lambda words: words[0])
 def test_a_rank_that_waits_is_stopped(mpirun, place, tmp_path, clusters):
-    """While the first rank computes mini-batches alone, it learns of a stop of another rank and saves its state."""
+    """While the first rank computes mini-batches alone, it learns that another rank was stopped, and saves its
+    state."""
     command = mpirun.command(3, "cluster", place / "more.npy", *clusters, "--mini-batch", "2000", "--max-iter", "2000000",
                              "-o", "x.h5", "-q", "--checkpoint", "0.001")
     process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -445,7 +446,7 @@ def test_the_first_rank_fails_alone(mpirun, place, tmp_path):
 @pytest.mark.parametrize("kind, action", [("launch", -5), ("read", 5), ("thread", 11)])
 def test_one_rank_fails_beyond_memory(mpirun, tmp_path, kind, action):
     """While all ranks divide a part that is clustered again, since it has only three distinct rows: rank 1 fails with
-    an error that is not theirs."""
+    an error that the others do not have."""
     if not FAULTS.exists():
         pytest.skip("faults.so is not built in this variant")
     random = numpy.random.default_rng(6)

@@ -218,7 +218,7 @@ def compare(network, pictures, got, expected, engine):
 
 @pytest.mark.deep
 def test_random_networks_on_devices(tmp_path):
-    """Tests kernels, also on processors, with CLPIPE_TEST_NETWORKS networks (default: 12)."""
+    """Tests the kernels, on CPUs too, with CLPIPE_TEST_NETWORKS networks (default: 12)."""
     devices = json.loads(run_clpipe("devices", "--json", "-").stdout)
     engines = [f"device:{number}" for number, device in enumerate(devices) if device["usable"]]
     assert engines

@@ -1,5 +1,5 @@
-"""Processes are paused or continue to work while another process takes over, with locks that are missing or
-have no effect: what the other one has finished is not replaced."""
+"""A process is paused, or continues to work, while another process takes over, with locks that are missing or have no
+effect: what the other process has finished is not replaced."""
 
 import json
 import os

@@ -75,7 +75,7 @@ def test_near_ties_are_as_constructed(tmp_path, program):
     random = numpy.random.default_rng(1)
     rows, first, labels, centres = matrices.near_ties(random, 960)
     assert abs(rows).max() < 2**24
-    # Computed in 64-bit integers: only the last of more than 37 bits decide which centroid is nearer.
+    # Computed in 64-bit integers: only the last few of more than 37 bits decide which centroid is nearer.
     squares = numpy.stack([((rows - c) ** 2).sum(1) for c in first], 1)
     order = numpy.sort(squares, 1)
     near = order[:, 1] - order[:, 0]
@@ -90,8 +90,8 @@ def test_near_ties_are_as_constructed(tmp_path, program):
 
 @pytest.mark.slow
 def test_inertia_is_no_worse_than_scikit_learn(tmp_path, program):
-    """Both use the best of ten runs with their own random numbers, so that single ratios of the two vary by
-    up to 2 %; but the mean over seeds and data must be about 1."""
+    """Both use the best of ten runs with their own random numbers, so individual ratios of the two vary by up to 2 %,
+    but the mean over seeds and data must be about 1."""
     cluster = pytest.importorskip("sklearn.cluster")
     from threadpoolctl import threadpool_limits
     seeds, step, most = (20, 1, 1.003) if LONG else (3, 4, 1.01)

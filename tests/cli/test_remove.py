@@ -56,7 +56,7 @@ def all_datasets(group):
 
 
 def test_copying_without_kernel_support(clpipe, file, tmp_path):
-    """As on some network file systems, with a matrix of several megabytes."""
+    """The kernel does not copy between files, as on some network file systems; the matrix has several megabytes."""
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -117,7 +117,7 @@ def test_dependents(clpipe, file, tmp_path):
 
 
 def test_space_is_freed(clpipe, file, tmp_path):
-    """4 MiB of rows that are not at the end of the file: their blocks are freed, also in later copies."""
+    """4 MiB of rows that are not at the end of the file: their blocks are freed, in later copies too."""
     add_feature(clpipe, file, tmp_path, columns=80000)
     assert clpipe("cluster", file, "--feature", "rgb_8x8x8", "-k", 3, "--name", "later").returncode == 0
     large = file.stat().st_blocks

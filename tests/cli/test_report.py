@@ -759,7 +759,7 @@ def test_originals_are_linked_on_request(browser, tmp_path, program):
 
 
 def test_only_the_original_is_linked(clpipe, tmp_path):
-    """Not files of that name in other directories, replaced files or members of archives."""
+    """There are no links to files of that name in other directories, replaced files or members of archives."""
     from PIL import Image
     for name in ("a", "b"):
         (tmp_path / name / "p").mkdir(parents=True)

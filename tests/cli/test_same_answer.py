@@ -103,7 +103,7 @@ def test_killed(task):
 # --- devices --------------------------------------------------------------------------------------
 
 def vendors_with_oclgrind(directory):
-    """A directory of vendors with the installed drivers, or those of OCL_ICD_VENDORS, and Oclgrind."""
+    """An ICD directory with the installed drivers, or those of OCL_ICD_VENDORS, and with Oclgrind."""
     folder = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
     directory.mkdir()
     for file in folder.glob("*.icd"):

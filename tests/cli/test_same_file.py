@@ -1,4 +1,4 @@
-"""Files whose size and time have not changed: their bytes are compared if inode or change time differ."""
+"""Files whose size and time have not changed: their bytes are compared if the inode or the change time differs."""
 
 import json
 import os

@@ -251,7 +251,7 @@ def test_per_cluster_and_within(folder, select, tmp_path):
     with h5py.File(tmp_path / "f.h5") as f:
         paths = f["images/path"].asstr()[:][f["selections/few/rows"][:]]
     assert sorted(paths) == sorted(some)
-    # Lists may be put one after the other: what they have in common counts once, in any form.
+    # Lists may be concatenated: an image in several of them counts once, in whatever form it is listed.
     again = [*some, "red/03.jpg", str(folder / "photos" / "red" / "06.jpg"), "nowhere.jpg", "nowhere.jpg"]
     (tmp_path / "again").write_text("\n".join(again))
     run = select(9, "--method", "random", "--within", "again", "--name", "same")

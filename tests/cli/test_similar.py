@@ -432,7 +432,7 @@ def test_misuse(clpipe, file, mixed):
 
 @pytest.mark.deep
 def test_rows_without_values(clpipe, file, tmp_path):
-    """Such rows have no neighbours and are not neighbours; the other rows' neighbours are the same as without
+    """Such rows have no neighbours and are neighbours of no row; the other rows' neighbours are the same as without
     them."""
     rows = numpy.random.default_rng(5).random((13, 3)).astype("f4")
     rows[6] = rows[9] = numpy.nan

@@ -172,7 +172,7 @@ def read_thumbnails(path):
 
 @pytest.mark.parametrize("size", [32, pytest.param(130, marks=pytest.mark.slow)])
 def test_thumbnails_from_devices(program, made, tmp_path, size):
-    """Thumbnails made from streams equal those made from coefficients. The host makes them from pixels before
+    """Thumbnails made from streams equal those made from coefficients. The host makes thumbnails from pixels before the
     kernels are proven and while slots are full."""
     jpeg = compare(made, tmp_path, *SLOTS, "--threads", "1", "--thumbnails", str(size))
     assert jpeg["streams"] > 50

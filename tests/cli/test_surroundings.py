@@ -65,7 +65,7 @@ MENDED = {"no PATH", "an empty PATH", "a PATH without programs", "no environment
 
 
 def run_in(directory, args, variables=None, before=None, home=None, user=None, threads="2"):
-    """Runs the program; variables None: with an empty environment."""
+    """Runs the program, with an empty environment if `variables` is None."""
     def prepare():
         if before:
             before()

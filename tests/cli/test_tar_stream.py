@@ -83,7 +83,7 @@ def test_a_table_of_tars(clpipe, tmp_path, tree):  # noqa: F811
 
 @pytest.mark.deep
 def test_ends_early(clpipe, packed, tmp_path):
-    """The stream ends at any point, also between two members: one error line and no result; sending the whole
+    """The stream ends at any point, even between two members: one error line and no result; sending the whole
     stream then gives the rest."""
     data = (packed / "t.tar").read_bytes()
     whole = made_tar([("a.jpg", (packed / "t.tar").read_bytes()[:0])])

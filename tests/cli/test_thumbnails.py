@@ -156,7 +156,7 @@ def test_upright(tmp_path, pictures, size, program):
 
 @pytest.mark.deep
 def test_ways_of_decoding(tmp_path, pictures, program):
-    """Threads, strips and processes give the same bytes; coefficients give nearly the same pictures."""
+    """With threads, strips or processes the bytes are the same; from coefficients the pictures are nearly the same."""
     found = {}
     for name, options in (("plain", []), ("threads", ["--threads", "3"]),
                           ("strips", ["--memory", "16M", "--slot-size", "100K"]),
@@ -174,8 +174,8 @@ def test_ways_of_decoding(tmp_path, pictures, program):
 
 @pytest.mark.deep
 def test_feature_options_do_not_change_thumbnails(tmp_path, program):
-    """Thumbnails are sRGB on grey and as large as possible, whatever options the features use, and whether
-    ingest or report makes them with any way of decoding."""
+    """Thumbnails are sRGB on grey and as large as possible, whatever options the features use, whether ingest or report
+    makes them, and however pictures are decoded."""
     import test_icc
     image, p = draw(500, 360), tmp_path / "p"
     p.mkdir()
@@ -303,7 +303,7 @@ def test_run_makes_thumbnails_and_ingest_on_request(tmp_path, pictures, program)
     with h5py.File(plain) as file:
         assert "thumbnails" not in file
     assert thumbnails(asked) == thumbnails(run)
-    # Thumbnails are not part of the identity, and a run does not decode again only for them.
+    # Thumbnails are not part of the identity, and a run does not decode pictures again only to make them.
     assert digest(plain) == digest(asked)
     assert run_clpipe("run", pictures, "-o", plain, "-q", "-k", "2").returncode == 0
     with h5py.File(plain) as file:
@@ -336,7 +336,7 @@ def test_updates(tmp_path, pictures, program):
     size, small = thumbnails(out)
     assert size == 64
     check_like(small, pictures, 64)
-    # A failed picture has no thumbnail and does not get one of another picture.
+    # A failed picture has no thumbnail, not even that of another picture.
     (pictures / "a-broken.jpg").write_bytes((pictures / "o2.jpg").read_bytes()[:3000])
     assert run_clpipe(*command).returncode == 1
     assert thumbnails(out)[1] == small

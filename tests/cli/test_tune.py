@@ -141,7 +141,7 @@ def test_a_wrong_blur_is_not_used(cached, photos):
 
 @pytest.mark.deep
 def test_missing_writes_are_detected(tmp_path, program):
-    """Zeros are checked like other values, except for words that are zero in advance (codes, quality, words
+    """Zeros are checked like other values, except for words that are zeroed in advance (codes, quality, words
     of descriptors)."""
     kernels = ["blur_slot", "scale_slot", "jpeg_pixels", "jpeg_entropy", "thumbnail_slot", "patch_slot", "sift_slot"]
     result = run_clpipe("self-test", "--device", "cpu", cwd=tmp_path, timeout=400, env={

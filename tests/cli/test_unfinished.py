@@ -87,7 +87,7 @@ def test_info_changes_nothing(clpipe, stopped):
     before = state()
     clpipe("info", "f x.h5")
     assert state() == before
-    # A truncated block is not counted, and files that only resuming needs may be missing.
+    # A truncated block is not counted, and files that are needed only for resuming may be missing.
     log, = logs_of(stopped)
     os.unlink(stopped / "command")
     text = clpipe("info", "f x.h5").stdout

@@ -186,7 +186,7 @@ def test_second_writer_is_refused(writing, tmp_path):
 
 @pytest.mark.deep
 def test_second_writer_by_another_name(mixed, tmp_path):
-    """A symbolic link to an output is that output; unfinished work is next to the target."""
+    """A symbolic link to an output stands for that output; unfinished work is next to the target."""
     (tmp_path / "results").mkdir()
     link = tmp_path / "link.h5"
     link.symlink_to("results/x.h5")

@@ -478,7 +478,7 @@ def test_data_of_all_images_reads_all_sources(place):
 
 @pytest.mark.deep
 def test_limits_may_be_raised(place):
-    """Files that a limit excluded are read, all others stay; limits cannot be lowered."""
+    """Files that a limit excluded are read, and all others stay; limits cannot be lowered."""
     ingest("p1", "p2", "-o", "x.h5", "--max-pixels", 3000, code=1)
     assert 0 < len(rows()) < 18
     report, _ = ingest("p2", "-o", "x.h5", "--max-pixels", 100000)

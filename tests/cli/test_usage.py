@@ -14,7 +14,7 @@ import pytest
 
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
-# The commands in order, and the arguments that each needs at least.
+# The commands in order, and the least arguments that each of them needs.
 SOURCES = {path.name: path.read_text() for path in (ROOT / "pipeline" / "cli").glob("*.c")}
 TABLE = {symbol: (name, body) for text in SOURCES.values() for symbol, name, body in re.findall(
     r'const struct command (command_\w+) = \{\s*\.name = "([a-z-]+)",(.*?)\.run = ', text, re.S)}
@@ -360,7 +360,7 @@ def test_a_summary_on_a_full_device(clpipe, photos, tmp_path):
     assert result.returncode == 3
     assert "cannot write the summary: the disk is full" in result.stderr
     assert clpipe("verify", "clpipe.h5").returncode == 0
-    # A reader that closes the pipe is not an error.
+    # It is not an error if the reader closes the pipe.
     read, write = os.pipe()
     os.close(read)
     result = clpipe("run", photos, "-k", 2, capture_output=False, stdout=write,

@@ -133,7 +133,7 @@ def test_repeated_rows(data, tmp_path):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("init", SEEDINGS)
-def test_first_centroids_have_weight(tmp_path, init, program):
+def test_first_centroids_have_positive_weight(tmp_path, init, program):
     """Rows of weight 0 are never drawn, and heavy rows far more often."""
     numpy.save(tmp_path / "rows.npy", numpy.arange(1000, dtype="f4")[:, None])
     weights = numpy.zeros(1000)
@@ -150,7 +150,7 @@ def test_first_centroids_have_weight(tmp_path, init, program):
     assert heavy >= (27 if init == "random" else 10)
 
 
-def test_empty_clusters_get_rows_of_weight(tmp_path, program):
+def test_empty_clusters_get_rows_of_positive_weight(tmp_path, program):
     """With distant first centroids, rows of weight 0 cannot fill the empty clusters."""
     random = numpy.random.default_rng(4)
     rows = random.normal(0, 1, (400, 5)).astype("f4")

@@ -236,7 +236,7 @@ static bool compare(struct decode *rows, struct decode *coefficients, const void
 static void need_agreement(void)
 {
     if (!decode_coefficients_agree()) {
-        print_message("this JPEG library computes pixels in a way of its own\n");
+        print_message("this JPEG library computes pixels in a different way\n");
         skip();
     }
 }

@@ -107,7 +107,7 @@ static void cmyk_is_multiplied(void **state)
 }
 
 /* A JPEG that is cut anywhere is `truncated` unless all of its pixels are present. */
-static void cut_jpeg(void **state)
+static void truncated_jpeg(void **state)
 {
     (void)state;
     static const int kinds[] = {0,     RESTART,    PROGRESSIVE,
@@ -253,7 +253,7 @@ static void known_pixels(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(cmyk_is_multiplied),  cmocka_unit_test(cut_jpeg),
+    cmocka_unit_test(cmyk_is_multiplied),  cmocka_unit_test(truncated_jpeg),
     cmocka_unit_test(scans_are_capped),    cmocka_unit_test(pixels_are_capped),
     cmocka_unit_test(changes_are_noticed), cmocka_unit_test(known_pixels),
 };

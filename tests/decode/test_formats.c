@@ -1,4 +1,4 @@
-/* test_formats.c: file names that promise an image, and formats recognised by content. */
+/* test_formats.c: file names that denote images, and formats recognised by content. */
 #include "runner.h"
 
 #include "decode/codec.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void promised_formats(void **state)
+static void file_names_of_formats(void **state)
 {
     (void)state;
     static const char *const yes[] = {"a.jpg",       "A.JPG",      "d/e.JpEg", "x.tar.png",
@@ -119,7 +119,7 @@ static void recognised_formats(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(promised_formats),
+    cmocka_unit_test(file_names_of_formats),
     cmocka_unit_test(recognised_formats),
 };
 TEST_GROUP(formats, NULL, NULL)

@@ -1,5 +1,5 @@
 /* test_input.c: a picture decodes to the same result as a separate file, as a range of a larger
- * file and from memory, in this thread and in an isolated process. The messages of failures are the
+ * file and from memory, in this thread and in an isolated process. The failure messages are the
  * same, too. */
 #include "test_decode_common.h"
 

@@ -168,7 +168,7 @@ static void png_pixels(void **state)
 
 /* A PNG that is cut anywhere is `truncated` unless all of its pixels are present: only IEND may be
  * missing. */
-static void cut_png(void **state)
+static void truncated_png(void **state)
 {
     (void)state;
     static struct drawing d = {.type = PNG_COLOR_TYPE_RGB, .depth = 8};
@@ -299,7 +299,7 @@ static void overfull_png(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(png_pixels),
-    cmocka_unit_test(cut_png),
+    cmocka_unit_test(truncated_png),
     cmocka_unit_test(declared_sizes_cost_nothing),
     cmocka_unit_test(long_chunks_are_skipped),
     cmocka_unit_test(overfull_png),

@@ -132,8 +132,8 @@ static void test_strips(void **state)
     free(picture.rgb);
 }
 
-/* Computes where pixel (x, y) of the upright picture is stored. The orientation tag defines which
- * visual edges the stored row 0 and column 0 are. */
+/* Computes where pixel (x, y) of the upright picture is stored. The orientation tag says at which
+ * edges of the upright picture row 0 and column 0 of the stored one are. */
 static void stored_place(uint32_t *row, uint32_t *column, uint8_t orientation, uint32_t x,
                          uint32_t y, uint32_t width, uint32_t height)
 {
@@ -268,7 +268,7 @@ static void test_reduced_pixels(void **state)
     }
 }
 
-/* Coefficients of any size, subsampled or not, do no harm and give a thumbnail of the right
+/* Coefficients of any magnitude, subsampled or not, are harmless and give a thumbnail of the right
  * size. */
 static void test_hostile_coefficients(void **state)
 {

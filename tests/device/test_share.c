@@ -102,7 +102,7 @@ static void rings_of_one_kind_share_a_rate(void **state)
     two.ring[1].last_took = 1;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, MB);
-    /* Next to a device of another kind, the ring is tried. */
+    /* If there is also a device of another kind, the ring is tried. */
     two.ring[1].alike = 2;
     assert_int_equal(choose(&cut, &two, MB), 1);
     assert_int_equal(cut, 32 << 10);

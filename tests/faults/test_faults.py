@@ -298,7 +298,7 @@ def slow(*names):
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
-    # Visits all cases in an order that spreads over them and takes the first of each class.
+    # Visits all cases in an order that spreads evenly over them, and takes the first ones of each class.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
     order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
     of_class, cases = collections.Counter(), []

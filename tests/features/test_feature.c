@@ -247,8 +247,8 @@ static void words(void **state)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* Computes where a stored pixel is in the upright picture. EXIF 2.32, "Orientation", defines which
- * visual edges the stored row 0 and column 0 are. */
+/* Computes where a stored pixel is in the upright picture. EXIF 2.32, "Orientation", says at which
+ * edges of the upright picture row 0 and column 0 of the stored one are. */
 static void upright(uint32_t *ux, uint32_t *uy, uint32_t x, uint32_t y, uint32_t width,
                     uint32_t height, uint8_t orientation)
 {
@@ -298,7 +298,7 @@ static void check_cells(uint32_t width, uint32_t height, uint32_t rows, uint32_t
     }
 }
 
-static void cells_of_turned_pictures(void **state)
+static void cells_of_rotated_pictures(void **state)
 {
     (void)state;
     static const uint32_t size[][2] = {{1, 1}, {1, 13}, {7, 1}, {5, 3}, {13, 7}, {17, 31}, {32, 9}};
@@ -483,7 +483,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(several_features),
     cmocka_unit_test(levels_are_sums_of_cells),
     cmocka_unit_test(words),
-    cmocka_unit_test(cells_of_turned_pictures),
+    cmocka_unit_test(cells_of_rotated_pictures),
     cmocka_unit_test(cells_of_the_largest_pictures),
     cmocka_unit_test(shares_and_roots_are_rounded_once),
     cmocka_unit_test(known_values),

@@ -303,7 +303,7 @@ out:
     decode_close(&decode);
 }
 
-/* Decodes a file by its coefficients; outcome and pixels must be those of rows. */
+/* Decodes a file by its coefficients; outcome and pixels must equal those of decoding rows. */
 static void check_coefficients(const struct outcome *rows, int fd, const struct stat *st,
                                struct decode_options options, struct fuzz_choice *choice)
 {

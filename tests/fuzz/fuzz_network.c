@@ -64,7 +64,7 @@ void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t 
     fuzz_check(picture);
     for (size_t i = 0; i < picture_bytes; i++)
         picture[i] = (uint8_t)(data[i % size] * 31u + i);
-    /* The last byte belongs to a digest, so it is as good as random. */
+    /* The last byte belongs to a digest, so it is practically random. */
     const size_t bytes = word_bytes(model, data[size - 1] % LARGE_EVERY ? SMALL : 1);
     uint32_t *words = malloc(2 * bytes + 1), *wanted = words + bytes / sizeof *words;
     fuzz_check(words);

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     fuzz_thorough = true;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-' && nftw(argv[i], give, 16, FTW_PHYS) != 0) {
-            fprintf(stderr, "fuzz_replay: cannot go through %s\n", argv[i]);
+            fprintf(stderr, "fuzz_replay: cannot list %s\n", argv[i]);
             return 1;
         }
     }

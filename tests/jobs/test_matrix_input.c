@@ -54,8 +54,8 @@ static void write_text(const char *name, const char *text)
     fclose(file);
 }
 
-/* The digest is that of all rows, whether they were read at once, in parts, with a range read twice
- * or not at all. */
+/* The digest is that of all rows, whether they are read at once or in parts, and even if a range is
+ * read twice or never. */
 static void test_digest(void **state)
 {
     (void)state;

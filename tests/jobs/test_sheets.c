@@ -47,7 +47,7 @@ static void put(struct thumbs *thumbs, uint64_t row, const void *data, uint32_t 
     thumbs->used += bytes;
 }
 
-/* Makes a JPEG with another quality and without subsampling. */
+/* Makes a JPEG with a different quality and without subsampling. */
 static uint8_t *foreign(unsigned long *bytes, uint32_t width, uint32_t height)
 {
     struct jpeg_compress_struct out;

@@ -52,7 +52,7 @@ static const char source[] =
     "    back = async_work_group_strided_copy(words, (__local uint *)quads, 4 * BLOCK, 2, 0);\n"
     "    wait_group_events(1, &back);\n"
     "}\n"
-    /* Inverts all bytes by alternating blocks: one arrives while the other is read. */
+    /* Inverts all bytes in two alternating blocks: one is filled while the other is read. */
     "__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void\n"
     "in_turn(__global const uchar *pixels, uint bytes, __global uchar *out)\n"
     "{\n"

@@ -253,7 +253,7 @@ static void test_interrupted(void **state)
                     resumed += check(context, &kinds[i], &paths[p], &wanted);
             clear(&wanted);
             if (kinds[i].max_iter > 0 && resumed == 0)
-                fail_msg("%s: no iteration was taken over", kinds[i].name);
+                fail_msg("%s: no iteration was resumed", kinds[i].name);
         }
         ocl_context_close(&context);
     }

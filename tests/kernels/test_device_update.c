@@ -67,7 +67,7 @@ static void check_entry(uint32_t at, uint32_t rows, const char *what)
         fail_msg("%s: row %u, leaves %d, has two entries", what, row, leaves);
     seen[2 * row + leaves] = true;
     if (at > 0 && owners[at] < owners[at - 1])
-        fail_msg("%s: entry %u is not in order of clusters", what, at);
+        fail_msg("%s: entry %u is not in the order of clusters", what, at);
 }
 
 static void read_back(struct shard *shard, cl_mem buffer, size_t bytes, void *to)
@@ -77,7 +77,7 @@ static void read_back(struct shard *shard, cl_mem buffer, size_t bytes, void *to
         fail_msg("%s", err.sentence);
 }
 
-/* Updates the sums on the device to labels[], and checks the sorted entries. */
+/* Updates the sums on the device to match labels[], and checks the sorted entries. */
 static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
 {
     struct tile *tile = &shard->data.tiles[0];
@@ -98,7 +98,7 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
     for (uint32_t at = 0; at < total; at++)
         check_entry(at, rows, what);
     if (memcmp(kept, labels, rows * sizeof *kept) != 0)
-        fail_msg("%s: the labels of the sums do not follow", what);
+        fail_msg("%s: the labels of the sums were not updated", what);
     for (uint32_t i = 0; i < rows; i++)
         counts[labels[i]]--;
     for (uint32_t c = 0; c < k; c++)

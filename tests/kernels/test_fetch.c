@@ -94,7 +94,7 @@ static void check_size(struct fetch *fetch, cl_mem buffer, size_t bytes)
         assert_int_equal(fetch_slices(fetch, "test", buffer, bytes, slices, take, &taken, &err),
                          STATUS_OK);
         if (taken.wrong || memcmp(taken.bytes, wanted, bytes) != 0 || taken.bytes[bytes] != 0)
-            fail_msg("%zu bytes in %u slices: %d wrong ones", bytes, slices, taken.wrong);
+            fail_msg("%zu bytes in %u slices: %d are wrong", bytes, slices, taken.wrong);
         memset(&taken, 0, sizeof taken);
         taken.last = bytes;
         fetch_slices_of(fetch->lane->workers, wanted, bytes, slices, take, &taken);

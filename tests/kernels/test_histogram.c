@@ -51,9 +51,9 @@ static void test_every_variant_equals_the_reference(void **state)
 /* Contents of the pixels. */
 enum fill { FILL_RANDOM, FILL_CONSTANT, FILL_SORTED, FILL_SIXTEENS, FILLS };
 
-/* Blocks of sixteen pixels with one colour, of which one of the 48 bytes is wrong, at another
- * position in each block; then four alternating colours, which look like one colour if compared
- * every 12 bytes; and some blocks without an error. */
+/* Blocks of sixteen pixels with one colour, each with one wrong byte of 48, at a different position
+ * in each block; then four alternating colours, which look like one colour if compared every 12
+ * bytes; and some blocks without an error. */
 static uint32_t sixteens(uint32_t pixel)
 {
     const uint32_t flaw = pixel / 16 % 64, from = pixel % 16 * 3, colour = pixel / 256 & 1;

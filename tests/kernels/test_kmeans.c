@@ -664,8 +664,8 @@ static void check_seeding(struct ocl_context *context, bool fewer)
                 if (p == 0 && init != INIT_KMEANSPP)
                     memcpy(wanted, c, sizeof(float) * k * d);
                 if (memcmp(c, wanted, sizeof(float) * k * d) != 0)
-                    fail_msg("init %d, %s, %s: other first centroids", init, fill_names[fills[f]],
-                             paths[p].name);
+                    fail_msg("init %d, %s, %s: the first centroids differ", init,
+                             fill_names[fills[f]], paths[p].name);
                 free(c);
             }
         }

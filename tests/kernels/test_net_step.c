@@ -40,7 +40,7 @@ static void test_devices_equal_the_reference(void **state)
 
 /* Compiling these programs for a CPU takes half a minute, so only one device is tested: an NVIDIA
  * device if there is one, because its work-items run at the same time. PoCL 5.0 on AVX-512 gives
- * other values, unlike PoCL 3.1 and an H100; but no CPU device computes networks in this way. */
+ * wrong values, unlike PoCL 3.1 and an H100; but no CPU device computes networks in this way. */
 static void test_emulated_tensor_cores(void **state)
 {
     const struct ocl_devices *devices = *state;

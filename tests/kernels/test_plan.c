@@ -118,7 +118,7 @@ static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const cha
         for (uint32_t c = 0; c < k; c++)
             listed += shifts[c] > thresholds[j];
         if (!incremental || prune->threshold != thresholds[j] || prune->most != sorted[0])
-            fail_msg("%s: candidate %u is not what is chosen", what, j);
+            fail_msg("%s: candidate %u is not the one chosen", what, j);
         /* If no centroid has moved, none is searched. */
         if (prune->moved_count < listed || (listed == 0 && prune->moved_count > 0))
             fail_msg("%s: %u moved, not %u", what, prune->moved_count, listed);

@@ -85,10 +85,10 @@ static void expect_same(const struct cluster_outcome *out, const struct cluster_
         fail_msg("%s: other centroids", what);
     if (memcmp(out->labels, one->labels, ROWS * sizeof *one->labels) != 0 ||
         memcmp(out->distances, one->distances, ROWS * sizeof *one->distances) != 0)
-        fail_msg("%s: other labels or distances", what);
+        fail_msg("%s: labels or distances differ", what);
     if (memcmp(out->sizes, one->sizes, one->k * sizeof *one->sizes) != 0 ||
         memcmp(out->nearest, one->nearest, 3 * one->k * sizeof *one->nearest) != 0)
-        fail_msg("%s: other sizes or nearest rows", what);
+        fail_msg("%s: sizes or nearest rows differ", what);
 }
 
 enum kernels { OF_CPUS, TILED, TENSOR };

@@ -1,6 +1,6 @@
 /* test_label_rows.c: labels of rows computed on the host compared with distances in long double.
- * Ties go to the lowest centroid, threads and blocks change nothing, and rows outside the space get
- * no label. */
+ * Ties go to the lowest centroid, the result does not depend on threads or blocks, and rows outside
+ * the space get no label. */
 #include "runner.h"
 
 #include "kmeans/label_rows.h"

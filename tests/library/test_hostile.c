@@ -1,5 +1,5 @@
-/* test_hostile.c: calls of the library with any arguments that C allows: each call returns
- * CLPIPE_OK or an error with one line, and leaves the handle usable. */
+/* test_hostile.c: calls to the library with any arguments that C allows: each call returns
+ * CLPIPE_OK or an error of one line, and leaves the handle usable. */
 #include "runner.h"
 
 #include "library/clpipe.h"

@@ -65,7 +65,7 @@ static void expect_refusal(const char *words)
     assert_int_equal(npy_open(&npy, path, false, &err), STATUS_FAILED);
     assert_null(npy.context);
     if (!strstr(err.sentence, words) || !strstr(err.sentence, path))
-        fail_msg("the refusal is '%s'; it lacks '%s'", err.sentence, words);
+        fail_msg("the message is '%s'; it lacks '%s'", err.sentence, words);
     assert_null(strchr(err.sentence, '\n'));
 }
 

@@ -66,7 +66,7 @@ static enum status gather_and_broadcast(struct comm *comm, uint32_t round, struc
     uint32_t told = comm->rank + round;
     if (comm_broadcast(comm, &told, sizeof told, root, err) != STATUS_OK)
         return err->status;
-    return expect(right && told == root + round, "what was gathered or told is wrong", err);
+    return expect(right && told == root + round, "the gathered or broadcast values are wrong", err);
 }
 
 /* The float64 sum depends on the order. */
@@ -87,7 +87,7 @@ static enum status fold_in_order(struct comm *comm, struct error *err)
     if (comm_fold(comm, sums, 2, &before, add_own, comm, err) != STATUS_OK)
         return err->status;
     return expect(sums[0] == expected && sums[1] == comm->size && before == earlier,
-                  "the fold is not in the order of ranks", err);
+                  "the values were not folded in rank order", err);
 }
 
 struct visit {
@@ -111,7 +111,7 @@ static enum status visit_all(struct comm *comm, uint32_t round, struct error *er
     own = UINT32_MAX; /* the value is no longer needed */
     return status == STATUS_OK
                ? expect(sum == comm->size * (comm->size - 1) / 2 + comm->size * round,
-                        "what was visited is wrong", err)
+                        "the visited values are wrong", err)
                : status;
 }
 

@@ -236,7 +236,7 @@ static void check_blobs(const struct made *made, const struct row_list *list)
         assert_int_equal(end[row], at + length);
         for (uint64_t i = 0; i < length; i++)
             if (data[at + i] != byte_of(run.input, BLOB, from, i))
-                fail_msg("row %llu has another blob", (unsigned long long)row);
+                fail_msg("row %llu has the wrong blob", (unsigned long long)row);
         at += length;
     }
     assert_int_equal(at, column->bytes);

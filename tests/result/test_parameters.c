@@ -35,7 +35,7 @@ static void test_differences(void **state)
                       "a: the file has x; the command asks for none. "
                       "b: the file has true; the command asks for false. "
                       "c: the file has none; the command asks for []");
-    /* Different integers that are equal as double. */
+    /* Different integers that are equal as doubles. */
     assert_difference("{\"seed\":9007199254740993}", "{\"seed\":9007199254740992}",
                       "seed: the file has 9007199254740993; the command asks for "
                       "9007199254740992");

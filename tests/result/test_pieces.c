@@ -88,7 +88,7 @@ static void test_all_ways_agree(void **state)
     free(data);
 }
 
-/* Texts with padding, contiguous and compressed; and rows that are larger than a piece. */
+/* Strings with padding, contiguous and compressed; and rows that are larger than a piece. */
 static void test_texts(void **state)
 {
     struct fixture *f = *state;

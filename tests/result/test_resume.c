@@ -191,7 +191,7 @@ static void test_torn_tails(void **state)
         longer[i] = (char)mix(i);
     expect_prior(f, longer, size + 5000, count, count);
     free(longer);
-    /* The log is truncated anywhere; within the header it is not a log. */
+    /* The log is truncated anywhere; if only part of its header remains, it is not a log. */
     for (size_t cut = 0; cut < before; cut += 7 * step) {
         put_log(f, log, cut);
         assert_ok(store_open(&store, &f->config, &error));

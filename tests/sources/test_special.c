@@ -216,8 +216,8 @@ static void test_loops(void **state)
     assert_walks(&config, "above/tree/a/b/x\nabove/tree/c/y\nw\n");
 }
 
-/* More consecutive links than the kernel follows in one path: an entry that could not be opened by
- * its path later is reported by the walk. */
+/* More consecutive links than the kernel follows in one path: the walk reports an entry that could
+ * not be opened by its path later. */
 static void test_many_links_in_a_row(void **state)
 {
     (void)state;

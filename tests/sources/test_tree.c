@@ -447,7 +447,7 @@ static void test_limit_and_sources(void **state)
     assert_int_equal(walk_count(walk), 9);
     walk_close(&walk);
 
-    /* A missing source is reported even if the limit is reached before it. */
+    /* A missing source is reported even if the limit is reached first. */
     sources[3] = "tree/new";
     config.options.limit = 1;
     struct error err = fail_to_open(&config, STATUS_USAGE);
