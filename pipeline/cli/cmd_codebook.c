@@ -44,7 +44,10 @@ static enum status read_features(struct feature_set *features, const struct opti
         enum status status = feature_set_add(&one, spec, NORMALIZE_L1, err);
         const bool learns = status == STATUS_OK && one.feature->kind->descriptor;
         if (learns && one.feature->codebook_digest[0])
-            return error_set(err, STATUS_USAGE, "feature '%s': its codebook is given", spec);
+            return error_set(
+                err, STATUS_USAGE,
+                "feature '%s': its codebook is given, so none is learned: leave out codebook=",
+                spec);
         if (status == STATUS_OK && !learns && !preset)
             return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook", spec,
                              one.feature->kind->name);

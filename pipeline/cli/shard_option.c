@@ -14,12 +14,12 @@ static enum status read_array_task(struct list_share *out, struct error *err)
     if (!task)
         return error_set(err, STATUS_USAGE,
                          "--shard slurm/%llu: this is not a task of a Slurm array "
-                         "(SLURM_ARRAY_TASK_ID is not set): sbatch --array=0-%llu",
+                         "(SLURM_ARRAY_TASK_ID is not set): start it with sbatch --array=0-%llu",
                          last + 1, last);
     if (!parse_u64(&out->index, task, 0, last))
         return error_set(err, STATUS_USAGE,
                          "--shard slurm/%llu has shards 0 to %llu, but the array's task is %.40s: "
-                         "sbatch --array=0-%llu",
+                         "start it with sbatch --array=0-%llu",
                          last + 1, last, task, last);
     return STATUS_OK;
 }
@@ -38,12 +38,14 @@ static enum status read_rank(struct list_share *out, struct error *err)
         if (parse_u64(&out->count, size, 1, SHARDS_MAX) &&
             parse_u64(&out->index, rank, 0, out->count - 1))
             return STATUS_OK;
-        return error_set(err, STATUS_USAGE, "--shard mpi: %s is %.40s and %s is %.40s", pairs[i][0],
-                         rank, pairs[i][1], size);
+        return error_set(
+            err, STATUS_USAGE,
+            "--shard mpi: %s is %.40s and %s is %.40s: a rank is 0 to N - 1, and N at most %d",
+            pairs[i][0], rank, pairs[i][1], size, SHARDS_MAX);
     }
     return error_set(
         err, STATUS_USAGE,
-        "--shard mpi: no MPI launcher has started this process: mpirun -n N clpipe ..., or srun");
+        "--shard mpi: no MPI launcher has started this process: start it with mpirun -n N or srun");
 }
 
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err)
@@ -62,7 +64,7 @@ enum status shard_option_read(struct list_share *out, const char *text, struct e
     if (strcmp(first, "slurm") == 0)
         return read_array_task(out, err);
     if (!parse_u64(&out->index, first, 0, out->count - 1))
-        return error_set(err, STATUS_USAGE, "--shard %.80s: of %llu shards, I is 0 to %llu", text,
+        return error_set(err, STATUS_USAGE, "--shard %.80s: with %llu shards, I is 0 to %llu", text,
                          (unsigned long long)out->count, (unsigned long long)out->count - 1);
     return STATUS_OK;
 }

@@ -78,7 +78,8 @@ double signals_time_limit(const struct options *options)
     if (*end || end == text || left <= 0 || left > MOST_JOB_SECONDS)
         return 0;
     const double margin = fmin(MARGIN_SECONDS, left / 10);
-    log_message(LOG_INFO, "stops in %s, %s before the end of the Slurm job (--max-time chooses)",
+    log_message(LOG_INFO,
+                "stops in %s, %s before the end of the Slurm job (--max-time sets another limit)",
                 DURATION_TEXT(left - margin), DURATION_TEXT(margin));
     by_job = true;
     return left - margin + clock_seconds_since(clock_process_start());

@@ -233,7 +233,8 @@ static enum reason crashed(struct isolated *isolated, int code, struct failure *
 {
     int status = end_worker(isolated);
     if (code != EPIPE)
-        return failure_errno(failure, REASON_OUT_OF_MEMORY, code, "cannot talk to the decoder");
+        return failure_errno(failure, REASON_OUT_OF_MEMORY, code,
+                             "cannot communicate with the decoder");
     if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_STARVED)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the decoder's process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
@@ -425,7 +426,7 @@ static unsigned ask_for_files(struct isolated *isolated, uint32_t *asked, struct
     assert(isolated->socket >= 0 && left > 0);
     *asked = request.count;
     if (request.count == 0)
-        failure_errno(failure, REASON_OUT_OF_MEMORY, code, "cannot hand the bytes to the decoder");
+        failure_errno(failure, REASON_OUT_OF_MEMORY, code, "cannot pass the bytes to the decoder");
     else
         count = ask(isolated, isolated->answer + isolated->begun, &request, fds, failure);
     for (uint32_t i = 0; i < request.count; i++)

@@ -83,7 +83,8 @@ enum status chain_open(struct chain *chain, struct ocl_context *context, uint64_
         chain->counts += node->needs.counts;
         chain->events += node->needs.events;
         if (chain->counts > STEP_COUNTS_MAX || chain->events > STEP_EVENTS_MAX)
-            return error_set(err, STATUS_USAGE, "the features need too many steps");
+            return error_set(err, STATUS_USAGE,
+                             "the features need too many steps: compute fewer features at once");
     }
     return STATUS_OK;
 }

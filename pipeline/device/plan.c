@@ -15,7 +15,8 @@ static enum status add_steps(struct plan *plan, const struct feature *feature, s
             continue;
         const int index = step_plan_node(&plan->steps, node);
         if (index < 0)
-            return error_set(err, STATUS_USAGE, "the features need more than %u steps",
+            return error_set(err, STATUS_USAGE,
+                             "the features need more than %u steps: compute fewer features at once",
                              STEP_NODES_MAX);
         if (steps[i]->gives != PAYLOAD_VALUES)
             input = index;

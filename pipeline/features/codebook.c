@@ -170,8 +170,8 @@ enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
         const struct codebook_array *from = find_array(arrays, count, to->name);
         if (!from || from->type != to->type || from->rows != to->rows ||
             from->columns != to->columns) {
-            error_set(err, STATUS_FAILED, "%s: a codebook whose %s does not fit the rest", subject,
-                      to->name);
+            error_set(err, STATUS_FAILED, "%s: not a codebook: its %s does not match the rest",
+                      subject, to->name);
             goto out;
         }
         memcpy((void *)(uintptr_t)to->values, from->values, codebook_array_bytes(to));

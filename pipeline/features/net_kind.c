@@ -272,10 +272,10 @@ static enum status settle_model(struct feature *feature, const char *spec, struc
     if (net->runtime)
         return settle_onnx(feature, spec, err);
     if (net->job.width || net->job.layout || net->job.pool || *net->mean || *net->std || net->cuda)
-        return error_set(
-            err, STATUS_USAGE,
-            "feature '%s': size=, layout=, mean=, std=, pool= and provider= are of ONNX files",
-            spec);
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': size=, layout=, mean=, std=, pool= and provider= are for "
+                         "ONNX files only",
+                         spec);
     return settle_output(feature, spec, err);
 }
 

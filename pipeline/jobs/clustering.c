@@ -170,7 +170,9 @@ static enum status choose_init(struct clustering *own, struct error *err)
             err, STATUS_USAGE,
             "every run from a file of initial centroids is the same: leave out --n-init");
     if (own->job.projected)
-        return error_set(err, STATUS_USAGE, "initial centroids from a file cannot be projected");
+        return error_set(err, STATUS_USAGE,
+                         "initial centroids from a file cannot be projected: cluster without "
+                         "projection (--pca 0)");
     return read_initial(own, init, err);
 }
 

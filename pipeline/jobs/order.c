@@ -75,7 +75,9 @@ static enum status order_tree(struct selection *selection, struct error *err)
     rank_within_clusters(selection);
     for (uint32_t i = 0; status == STATUS_OK; i++) {
         if (i == selection->result->clusters_count)
-            return error_set(err, STATUS_FAILED, "the levels above clusters %s lead back to it",
+            return error_set(err, STATUS_FAILED,
+                             "the levels above clusters %s lead back to them: the file is damaged, "
+                             "see clpipe verify",
                              selection->clusters->name);
         status = result_parents_read(&parents, &above, selection->result, level, err);
         if (status == STATUS_OK || status == STATUS_END)

@@ -269,7 +269,7 @@ enum status workdir_check(const struct workdir *workdir, struct error *err)
         close(lock);
     return error_set(err, STATUS_FAILED,
                      "%s has taken over %s from this process, which was paused, or whose lock does "
-                     "not reach the other: run the command again when that has ended",
+                     "not reach the other: run the command again when that process has ended",
                      holder, PATH_TEXT(workdir->path));
 }
 

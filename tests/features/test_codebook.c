@@ -78,9 +78,10 @@ static void damaged_arrays_are_refused(void **state)
     feature_codebook_arrays(arrays, &codebook);
     refuse(arrays, 0, "a file: not a codebook: it has no descriptor");
     refuse(arrays, 2, "a file: not a codebook: it has no matrix");
-    refuse(arrays, CODEBOOK_ARRAYS - 1, "a file: a codebook whose share does not fit the rest");
+    refuse(arrays, CODEBOOK_ARRAYS - 1,
+           "a file: not a codebook: its share does not match the rest");
     arrays[5].rows--;
-    refuse(arrays, CODEBOOK_ARRAYS, "a file: a codebook whose mean does not fit the rest");
+    refuse(arrays, CODEBOOK_ARRAYS, "a file: not a codebook: its mean does not match the rest");
     arrays[5].rows++;
     arrays[4].columns = arrays[4].rows = 0;
     refuse(arrays, CODEBOOK_ARRAYS, "a file: not a codebook that this version can use");
