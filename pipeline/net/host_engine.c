@@ -153,7 +153,6 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
     plan->groups = plan->is_depthwise ? 1 : f->groups;
     plan->values = (size_t)f->kernel_y * f->kernel_x * (channels / f->groups);
     plan->steps = (plan->values + k->step - 1) / k->step;
-    plan->steps = plan->is_depthwise ? plan->steps : round_up(plan->steps, k->whole);
     plan->is_direct = f->kernel_y * f->kernel_x * f->groups == 1 && k->value == 1 &&
                       f->stride_y == 1 && f->stride_x == 1 && pitch == (size_t)f->width * channels;
     plan->row = plan->is_direct ? channels : plan->steps * k->step * k->value;

@@ -22,7 +22,7 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
 /* Accepts a pointer to NULL; sets *engine to NULL. */
 void host_engine_close(struct host_engine **engine);
 
-/* "amx", "avx512-vnni", "avx-vnni", "avx2" or "plain". */
+/* "avx512-vnni", "avx-vnni", "avx2" or "plain". */
 const char *host_engine_kernels(const struct host_engine *engine);
 
 /* The size of a thread's scratch; and a zeroed scratch, which the caller frees; NULL: out of

@@ -1,4 +1,4 @@
-/* host_kernels.c: the variants: AMX, AVX-512 VNNI, AVX-VNNI, AVX2 and plain C.
+/* host_kernels.c: the variants: AVX-512 VNNI, AVX-VNNI, AVX2 and plain C.
  *
  * Products of uint8 and int8 are exact in all of them. vpmaddubsw, which other programs use if
  * there is no VNNI, saturates; AVX2 multiplies 16-bit values instead. Sums begin with the bias; the
@@ -61,14 +61,12 @@ static void depthwise_plain(const struct host_depthwise *d)
 }
 
 static const struct host_kernels plain = {
-    "plain", PLAIN_LANES, 1, 1, 1, 1, 1, NULL, copy_bytes, multiply_plain, depthwise_plain};
+    "plain", PLAIN_LANES, 1, 1, 1, 1, NULL, copy_bytes, multiply_plain, depthwise_plain};
 
 #if defined(__x86_64__)
 
 #include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #if defined(__clang__)
 #define UNROLL         _Pragma("unroll")
@@ -156,8 +154,8 @@ TARGET static void copy_wide(void *to, const uint8_t *from, size_t count)
 }
 
 static const struct host_kernels avx2 = {
-    "avx2",    LANES_256, VECTORS_256,   DEPTHWISE_VECTORS, 2, 1, 2,
-    runs_avx2, copy_wide, multiply_avx2, depthwise_avx2};
+    "avx2", LANES_256, VECTORS_256, DEPTHWISE_VECTORS, 2,
+    2,      runs_avx2, copy_wide,   multiply_avx2,     depthwise_avx2};
 
 #define SET(name) name##_avx_vnni
 #define TAPS      4
@@ -171,8 +169,8 @@ TARGET static void multiply_avx_vnni(const struct host_multiply *m)
 }
 
 static const struct host_kernels avx_vnni = {
-    "avx-vnni",    LANES_256,  VECTORS_256,       DEPTHWISE_VECTORS, 4, 1, 1,
-    runs_avx_vnni, copy_bytes, multiply_avx_vnni, depthwise_avx_vnni};
+    "avx-vnni", LANES_256,     VECTORS_256, DEPTHWISE_VECTORS, 4,
+    1,          runs_avx_vnni, copy_bytes,  multiply_avx_vnni, depthwise_avx_vnni};
 
 #undef TARGET
 #undef VECTOR
@@ -239,136 +237,10 @@ TARGET static void multiply_avx512(const struct host_multiply *m)
 }
 
 static const struct host_kernels avx512_vnni = {
-    "avx512-vnni",    LANES_512,  VECTORS_512,     DEPTHWISE_VECTORS, 4, 1, 1,
+    "avx512-vnni",    LANES_512,  VECTORS_512,     DEPTHWISE_VECTORS, 4, 1,
     runs_avx512_vnni, copy_bytes, multiply_avx512, depthwise_avx512};
 
-/* --- AMX: tiles of 16 pixels by 16 channels, 64 values of k at a time ---------------------------- */
-
-#define AMX OPTIMIZED("avx512f,avx512bw,avx512vl,avx512vnni,amx-tile,amx-int8")
-
-enum { PIXELS_AMX = 16, WHOLE_AMX = 16 };
-/* arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA), since Linux 5.16. */
-enum { REQUEST_STATE = 0x1023, TILE_STATE = 18 };
-
-/* The operand of ldtilecfg: all tiles have 16 rows of 64 bytes. */
-static const struct {
-    uint8_t palette, start_row, unused[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tiles_amx __attribute__((aligned(64))) = {
-    .palette = 1,
-    .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-
-/* Asks the kernel for the tiles' state, which a process does not have from the start. */
-static bool runs_amx(void)
-{
-    unsigned a, b, c, d = 0;
-    return runs_avx512_vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (d >> 24 & 3) == 3 /* amx-tile, amx-int8 */ &&
-           syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE) == 0;
-}
-
-#define AMX_INLINE static inline __attribute__((always_inline)) AMX
-
-/* The sums of a tile's pixels: vectors of 16 channels. */
-struct sums_amx {
-    int32_t of[PIXELS_AMX][VECTORS_512][LANES_512];
-} __attribute__((aligned(64)));
-
-/* Sums in tiles 0 to 3, pixels in tile 4, weights in tiles 5 to 7 in turn. */
-AMX_INLINE void multiply_tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel,
-                                  struct sums_amx *sums)
-{
-    const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
-    const uint8_t *w = m->block->weights;
-    const int32_t *bias = m->block->parameters->bias;
-    const size_t step = (size_t)64 * vectors;
-    /* The same 16 biases for each pixel. */
-    _tile_loadd(0, bias, 0);
-    if (vectors > 1)
-        _tile_loadd(1, bias + LANES_512, 0);
-    if (vectors > 2)
-        _tile_loadd(2, bias + 2 * LANES_512, 0);
-    if (vectors > 3)
-        _tile_loadd(3, bias + 3 * LANES_512, 0);
-    for (size_t k = 0; k < m->steps; k += WHOLE_AMX, q += 64, w += WHOLE_AMX * step) {
-        _tile_loadd(4, q, m->stride);
-        _tile_loadd(5, w, step);
-        _tile_dpbusd(0, 4, 5);
-        if (vectors > 1) {
-            _tile_loadd(6, w + 64, step);
-            _tile_dpbusd(1, 4, 6);
-        }
-        if (vectors > 2) {
-            _tile_loadd(7, w + 128, step);
-            _tile_dpbusd(2, 4, 7);
-        }
-        if (vectors > 3) {
-            _tile_loadd(5, w + 192, step);
-            _tile_dpbusd(3, 4, 5);
-        }
-    }
-    _tile_stored(0, sums->of[0][0], sizeof sums->of[0]);
-    if (vectors > 1)
-        _tile_stored(1, sums->of[0][1], sizeof sums->of[0]);
-    if (vectors > 2)
-        _tile_stored(2, sums->of[0][2], sizeof sums->of[0]);
-    if (vectors > 3)
-        _tile_stored(3, sums->of[0][3], sizeof sums->of[0]);
-}
-
-AMX_INLINE void store_tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel,
-                               const struct sums_amx *sums)
-{
-    for (unsigned r = 0; r < PIXELS_AMX; r++) {
-        __m512i of_pixel[VECTORS_512];
-        UNROLL
-        for (unsigned v = 0; v < vectors; v++)
-            of_pixel[v] = _mm512_load_si512(sums->of[r][v]);
-        store_avx512(m->out[pixel + r] + m->block->first, vectors, of_pixel, m->block);
-    }
-}
-
-/* A tile is stored while the next one is multiplied: stores of tiles are not forwarded to loads. */
-AMX_INLINE void tiles_amx_of(unsigned vectors, const struct host_multiply *m)
-{
-    struct sums_amx sums[2];
-    unsigned before = 0, turn = 0;
-    for (unsigned p = 0; p < m->pixels; p += PIXELS_AMX, turn ^= 1) {
-        const unsigned pixel = p + PIXELS_AMX <= m->pixels ? p : m->pixels - PIXELS_AMX;
-        multiply_tile_amx(vectors, m, pixel, &sums[turn]);
-        if (p > 0)
-            store_tile_amx(vectors, m, before, &sums[turn ^ 1]);
-        before = pixel;
-    }
-    store_tile_amx(vectors, m, before, &sums[turn ^ 1]);
-}
-
-AMX static void multiply_amx(const struct host_multiply *m)
-{
-    if (m->pixels < PIXELS_AMX) {
-        multiply_avx512(m);
-        return;
-    }
-    _tile_loadconfig(&tiles_amx);
-    if (m->block->vectors == 4)
-        tiles_amx_of(4, m);
-    else if (m->block->vectors == 3)
-        tiles_amx_of(3, m);
-    else if (m->block->vectors == 2)
-        tiles_amx_of(2, m);
-    else
-        tiles_amx_of(1, m);
-    _tile_release();
-}
-
-static const struct host_kernels amx = {
-    "amx",    LANES_512,  VECTORS_512,  DEPTHWISE_VECTORS, 4, WHOLE_AMX, 1,
-    runs_amx, copy_bytes, multiply_amx, depthwise_avx512};
-
-static const struct host_kernels *const all[] = {&amx, &avx512_vnni, &avx_vnni, &avx2, &plain};
+static const struct host_kernels *const all[] = {&avx512_vnni, &avx_vnni, &avx2, &plain};
 
 #else
 

@@ -53,7 +53,6 @@ struct host_kernels {
     unsigned lanes, vectors; /* vectors per block, at most */
     unsigned across;         /* vectors per block of depthwise convolutions */
     unsigned step;           /* values of k, or taps, multiplied at a time */
-    unsigned whole;          /* steps of k come in multiples of this; weights end with zeros */
     unsigned value;          /* bytes per value in panels and weights: 1 or 2 */
     bool (*runs)(void);      /* NULL: everywhere */
     /* Copies bytes to a panel; may write up to 15 values past the end. */

@@ -182,7 +182,7 @@ def run(folder, data, pictures, *arguments):
                           capture_output=True, timeout=300)
 
 
-ENGINES = ("reference", "plain", "avx2", "avx-vnni", "avx512-vnni", "amx")
+ENGINES = ("reference", "plain", "avx2", "avx-vnni", "avx512-vnni")
 
 
 def check_network(folder, network, pictures, engines=ENGINES):

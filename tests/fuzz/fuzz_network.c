@@ -48,7 +48,7 @@ static size_t word_bytes(const struct net_model *model, uint32_t share)
     return model->products > MOST_PRODUCTS / share || bytes > MOST_BYTES / share ? 0 : 4 * words;
 }
 
-static const char *const engines[] = {"amx", "avx512-vnni", "avx-vnni", "avx2", "plain"};
+static const char *const engines[] = {"avx512-vnni", "avx-vnni", "avx2", "plain"};
 
 void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
