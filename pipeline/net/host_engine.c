@@ -24,11 +24,10 @@ struct plan {
     bool is_depthwise, is_direct; /* neither: through panels */
     size_t values, steps;         /* of k in a row of a panel, or taps; steps to process them */
     size_t row, pixels;           /* bytes of a row of a panel; rows */
-    size_t run;                   /* bytes adjacent in the input */
-    size_t *places;               /* of the runs, or taps, relative to the first */
-    size_t place_count;
-    uint32_t groups, blocks;  /* blocks per group */
-    struct host_block *block; /* groups x blocks */
+    size_t run, runs;             /* bytes adjacent in the input; how many are copied to a row */
+    size_t *places;               /* of the runs, or taps, relative to the first tap */
+    uint32_t groups, blocks;      /* blocks per group */
+    struct host_block *block;     /* groups x blocks */
 };
 
 struct host_engine {
@@ -62,17 +61,6 @@ static size_t pixel_bytes(const struct net_tensor *tensor)
 
 /* --- weights ------------------------------------------------------------------------------------- */
 
-static void set_parameters(struct host_parameters *p, unsigned at, const struct net_layer *layer,
-                           uint32_t channel)
-{
-    const struct net_scaling scaling = net_layer_scaling(layer, channel);
-    p->bias[at] = layer->bias[channel];
-    p->mul[at] = scaling.mul;
-    p->add[at] = scaling.add;
-    p->shift[at] = scaling.shift;
-    p->pre[at] = scaling.pre;
-}
-
 /* The block's channel in a lane of a vector. Packing the sums of two vectors of 8 lanes, or of four,
  * interleaves them (host_vectors.h). */
 static unsigned channel_of(const struct host_kernels *k, unsigned vectors, unsigned vector,
@@ -92,8 +80,15 @@ static void pack_block(void *out, struct host_parameters *parameters,
             const unsigned c = channel_of(k, block->vectors, v, lane);
             if (c >= block->count)
                 continue;
-            const int8_t *from = layer->weights + (block->first + c) * plan->values;
-            set_parameters(parameters, v * k->lanes + lane, layer, (uint32_t)block->first + c);
+            const uint32_t channel = (uint32_t)block->first + c;
+            const struct net_scaling scaling = net_layer_scaling(layer, channel);
+            const unsigned number = v * k->lanes + lane;
+            const int8_t *from = layer->weights + channel * plan->values;
+            parameters->bias[number] = layer->bias[channel];
+            parameters->mul[number] = scaling.mul;
+            parameters->add[number] = scaling.add;
+            parameters->shift[number] = scaling.shift;
+            parameters->pre[number] = scaling.pre;
             for (size_t i = 0; i < plan->values; i++) {
                 const size_t at =
                     ((i / k->step * block->vectors + v) * k->lanes + lane) * k->step + i % k->step;
@@ -158,18 +153,18 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
     plan->row = plan->is_direct ? channels : plan->steps * k->step * k->value;
     plan->pixels = plan->is_direct ? PANEL_MOST : PANEL_BYTES / plan->row;
     plan->pixels = min_u64(max_u64(plan->pixels, HOST_TILE), PANEL_MOST);
-    if (!plan->is_direct && !plan->is_depthwise)
-        engine->panel_bytes = max_u64(engine->panel_bytes, plan->pixels * plan->row);
     /* Where the taps, or the runs of adjacent bytes, begin. */
     const bool joined = !plan->is_depthwise && f->groups == 1 && f->dilation_x == 1;
-    const uint32_t across = joined ? 1 : f->kernel_x;
-    plan->run = (size_t)(joined ? f->kernel_x : 1) * (channels / f->groups);
-    plan->place_count = (size_t)f->kernel_y * across;
-    plan->places =
-        held_array(&engine->held, round_up(plan->place_count, k->step), sizeof *plan->places);
-    for (size_t i = 0; i < plan->place_count && plan->places; i++)
+    const size_t across = joined ? 1 : f->kernel_x, count = f->kernel_y * across;
+    plan->places = held_array(&engine->held, round_up(count, k->step), sizeof *plan->places);
+    for (size_t i = 0; i < count && plan->places; i++)
         plan->places[i] =
             i / across * f->dilation_y * pitch + i % across * f->dilation_x * channels;
+    if (!plan->is_direct && !plan->is_depthwise) {
+        plan->runs = count;
+        plan->run = plan->values / count;
+        engine->panel_bytes = max_u64(engine->panel_bytes, plan->pixels * plan->row);
+    }
     return make_blocks(plan, engine, layer, err);
 }
 
@@ -261,53 +256,35 @@ static const uint8_t *first_tap(const struct run *r, size_t y, size_t x)
            (f->top * r->pitch_a + f->left * channels);
 }
 
-static void run_depthwise(const struct host_engine *engine, const struct plan *plan,
-                          const struct run *r)
-{
-    const struct net_fields *f = &r->layer->f;
-    for (unsigned b = 0; b < plan->blocks; b++) {
-        struct host_depthwise d = {.step = (size_t)f->stride_x * f->channels,
-                                   .taps = plan->places,
-                                   .steps = plan->steps,
-                                   .pixels = f->width,
-                                   .out_step = f->channels,
-                                   .block = &plan->block[b]};
-        for (uint32_t y = 0; y < f->height; y++) {
-            d.in = first_tap(r, y, 0) + d.block->first;
-            d.out = r->out + y * r->pitch + d.block->first;
-            engine->kernels->depthwise(&d);
-        }
-    }
-}
-
 static void run_convolution(const struct host_engine *engine, uint8_t *scratch,
                             const struct plan *plan, const struct run *r)
 {
+    const uint8_t *in[PANEL_MOST];
     uint8_t *out[PANEL_MOST];
     const struct net_fields *f = &r->layer->f;
     const struct host_kernels *k = engine->kernels;
-    const uint32_t each = r->a->channels / f->groups;
-    const size_t all = (size_t)f->height * f->width;
-    struct host_multiply m = {.stride = plan->row, .steps = plan->steps, .out = out};
-    for (uint32_t g = 0; g < f->groups; g++)
-        for (size_t first = 0; first < all; first += m.pixels) {
+    const size_t each = r->a->channels / f->groups, all = (size_t)f->height * f->width;
+    struct host_work work = {
+        .in = in, .stride = plan->row, .taps = plan->places, .steps = plan->steps, .out = out};
+    for (uint32_t g = 0; g < plan->groups; g++)
+        for (size_t first = 0; first < all; first += work.pixels) {
             uint8_t *panel = scratch + engine->panel;
-            m.pixels = (unsigned)(min_u64(all - first, plan->pixels));
-            m.panel = plan->is_direct ? r->from_a + first * m.stride : panel;
             size_t y = first / f->width, x = first % f->width;
-            for (size_t p = 0; p < m.pixels; p++, panel += m.stride) {
-                const uint8_t *from = first_tap(r, y, x) + (size_t)g * each;
+            work.pixels = (unsigned)(min_u64(all - first, plan->pixels));
+            work.panel = plan->is_direct ? r->from_a + first * work.stride : panel;
+            for (size_t p = 0; p < work.pixels; p++, panel += work.stride) {
+                in[p] = first_tap(r, y, x) + g * each;
                 out[p] = r->out + y * r->pitch + x * f->channels;
-                for (size_t i = 0; i < plan->place_count && !plan->is_direct; i++)
-                    k->copy(panel + i * plan->run * k->value, from + plan->places[i], plan->run);
+                for (size_t i = 0; i < plan->runs; i++)
+                    k->copy(panel + i * plan->run * k->value, in[p] + plan->places[i], plan->run);
                 if (++x == f->width) {
                     x = 0;
                     y++;
                 }
             }
-            for (unsigned b = 0; b < plan->blocks; b++) {
-                m.block = &plan->block[(size_t)g * plan->blocks + b];
-                k->multiply(&m);
+            for (size_t b = 0; b < plan->blocks; b++) {
+                work.block = &plan->block[g * plan->blocks + b];
+                (plan->is_depthwise ? k->depthwise : k->multiply)(&work);
             }
         }
 }
@@ -470,8 +447,6 @@ void host_engine_run(const struct host_engine *engine, uint8_t *scratch, const u
         write_border(scratch, engine, i + 1);
         if (layer->f.kind != NET_CONVOLUTION)
             (cpu_has_avx2() ? run_other_avx2 : run_other_plain)(&r);
-        else if (engine->plans[i].is_depthwise)
-            run_depthwise(engine, &engine->plans[i], &r);
         else
             run_convolution(engine, scratch, &engine->plans[i], &r);
     }

@@ -25,6 +25,7 @@ static void copy_bytes(void *to, const uint8_t *from, size_t count)
 static void store_plain(uint8_t *out, const int32_t *sums, const struct host_block *b)
 {
     const struct host_parameters *p = b->parameters;
+    out += b->first;
     for (unsigned c = 0; c < b->count; c++) {
         const int64_t product = (int64_t)(int32_t)((uint32_t)sums[c] << p->pre[c]) * p->mul[c];
         const int64_t value = (product + ((int64_t)p->add[c] << 32)) >> (p->shift[c] + 32);
@@ -32,31 +33,31 @@ static void store_plain(uint8_t *out, const int32_t *sums, const struct host_blo
     }
 }
 
-static void multiply_plain(const struct host_multiply *m)
+static void multiply_plain(const struct host_work *work)
 {
-    for (unsigned p = 0; p < m->pixels; p++) {
-        const uint8_t *q = (const uint8_t *)m->panel + p * m->stride;
-        const int8_t *w = m->block->weights;
+    for (unsigned p = 0; p < work->pixels; p++) {
+        const uint8_t *q = work->panel + p * work->stride;
+        const int8_t *w = work->block->weights;
         int32_t sums[PLAIN_LANES];
-        memcpy(sums, m->block->parameters->bias, sizeof sums);
-        for (size_t k = 0; k < m->steps; k++, w += PLAIN_LANES)
+        memcpy(sums, work->block->parameters->bias, sizeof sums);
+        for (size_t k = 0; k < work->steps; k++, w += PLAIN_LANES)
             for (unsigned c = 0; c < PLAIN_LANES; c++)
                 sums[c] += q[k] * w[c];
-        store_plain(m->out[p] + m->block->first, sums, m->block);
+        store_plain(work->out[p], sums, work->block);
     }
 }
 
-static void depthwise_plain(const struct host_depthwise *d)
+static void depthwise_plain(const struct host_work *work)
 {
-    for (unsigned p = 0; p < d->pixels; p++) {
-        const uint8_t *in = d->in + p * d->step;
-        const int8_t *w = d->block->weights;
+    for (unsigned p = 0; p < work->pixels; p++) {
+        const uint8_t *in = work->in[p] + work->block->first;
+        const int8_t *w = work->block->weights;
         int32_t sums[PLAIN_LANES];
-        memcpy(sums, d->block->parameters->bias, sizeof sums);
-        for (size_t t = 0; t < d->steps; t++, w += PLAIN_LANES)
-            for (unsigned c = 0; c < d->block->count; c++)
-                sums[c] += in[d->taps[t] + c] * w[c];
-        store_plain(d->out + p * d->out_step, sums, d->block);
+        memcpy(sums, work->block->parameters->bias, sizeof sums);
+        for (size_t t = 0; t < work->steps; t++, w += PLAIN_LANES)
+            for (unsigned c = 0; c < work->block->count; c++)
+                sums[c] += in[work->taps[t] + c] * w[c];
+        store_plain(work->out[p], sums, work->block);
     }
 }
 
@@ -139,9 +140,9 @@ VECTOR_INLINE void store_two_256(uint8_t *out, unsigned vectors, const __m256i *
 #define DOT(sum, values, weights) sum = _mm256_add_epi32(sum, _mm256_madd_epi16(values, weights))
 #include "net/host_vectors.h"
 
-TARGET static void multiply_avx2(const struct host_multiply *m)
+TARGET static void multiply_avx2(const struct host_work *work)
 {
-    tiles_avx2(TILE_256, VECTORS_256, m);
+    tiles_avx2(TILE_256, VECTORS_256, work);
 }
 
 TARGET static void copy_wide(void *to, const uint8_t *from, size_t count)
@@ -163,9 +164,9 @@ static const struct host_kernels avx2 = {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(values), "x"(weights))
 #include "net/host_vectors.h"
 
-TARGET static void multiply_avx_vnni(const struct host_multiply *m)
+TARGET static void multiply_avx_vnni(const struct host_work *work)
 {
-    tiles_avx_vnni(TILE_256, VECTORS_256, m);
+    tiles_avx_vnni(TILE_256, VECTORS_256, work);
 }
 
 static const struct host_kernels avx_vnni = {
@@ -224,16 +225,16 @@ VECTOR_INLINE void store_some_512(uint8_t *out, unsigned vectors, const __m512i 
 
 #include "net/host_vectors.h"
 
-TARGET static void multiply_avx512(const struct host_multiply *m)
+TARGET static void multiply_avx512(const struct host_work *work)
 {
-    if (m->block->vectors == 4)
-        tiles_avx512(6, 4, m);
-    else if (m->block->vectors == 3)
-        tiles_avx512(8, 3, m);
-    else if (m->block->vectors == 2)
-        tiles_avx512(12, 2, m);
+    if (work->block->vectors == 4)
+        tiles_avx512(6, 4, work);
+    else if (work->block->vectors == 3)
+        tiles_avx512(8, 3, work);
+    else if (work->block->vectors == 2)
+        tiles_avx512(12, 2, work);
     else
-        tiles_avx512(HOST_TILE, 1, m);
+        tiles_avx512(HOST_TILE, 1, work);
 }
 
 static const struct host_kernels avx512_vnni = {

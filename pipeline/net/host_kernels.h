@@ -27,24 +27,15 @@ struct host_block {
     uint8_t low, high;
 };
 
-/* Multiplies `pixels` rows of a panel by a block. */
-struct host_multiply {
-    const void *panel;
-    size_t stride, steps; /* bytes between rows; steps of k */
+/* Computes a block's channels of some output pixels. */
+struct host_work {
+    const uint8_t *panel;     /* a row for each pixel, `stride` bytes apart */
+    const uint8_t *const *in; /* of a depthwise convolution instead: the first tap of each pixel */
+    size_t stride;
+    const size_t *taps; /* steps x step offsets from the first one */
+    size_t steps;       /* of k, or of taps */
     unsigned pixels;
-    uint8_t *const *out; /* per pixel: where its channels begin */
-    const struct host_block *block;
-};
-
-/* A row of pixels of a depthwise convolution. */
-struct host_depthwise {
-    const uint8_t *in;  /* the first tap of the first pixel, at the block's first channel */
-    size_t step;        /* bytes between the first taps of two pixels */
-    const size_t *taps; /* steps x step offsets from the first tap */
-    size_t steps;
-    unsigned pixels;
-    uint8_t *out;
-    size_t out_step;
+    uint8_t *const *out; /* per pixel: where the layer's channels begin */
     const struct host_block *block;
 };
 
@@ -57,8 +48,8 @@ struct host_kernels {
     bool (*runs)(void);      /* NULL: everywhere */
     /* Copies bytes to a panel; may write up to 15 values past the end. */
     void (*copy)(void *to, const uint8_t *from, size_t count);
-    void (*multiply)(const struct host_multiply *m);
-    void (*depthwise)(const struct host_depthwise *d);
+    void (*multiply)(const struct host_work *w);
+    void (*depthwise)(const struct host_work *w);
 };
 
 /* The best variant for this CPU, or the one named; NULL: this CPU does not support it. */

@@ -27,6 +27,7 @@ VECTOR_INLINE void SET(store)(uint8_t *out, unsigned vectors, const VECTOR *sums
                               const struct host_block *block)
 {
     VECTOR v[4];
+    out += block->first;
     UNROLL
     for (unsigned i = 0; i < vectors; i++)
         v[i] = SET(requantise)(sums[i], block->parameters, i);
@@ -40,25 +41,25 @@ VECTOR_INLINE void SET(store)(uint8_t *out, unsigned vectors, const VECTOR *sums
     STORE_ALL(out, bytes, block->count);
 }
 
-VECTOR_INLINE void SET(tile)(unsigned rows, unsigned vectors, const struct host_multiply *m,
+VECTOR_INLINE void SET(tile)(unsigned rows, unsigned vectors, const struct host_work *work,
                              unsigned pixel)
 {
-    const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
-    const VECTOR *w = m->block->weights;
+    const uint8_t *q = work->panel + pixel * work->stride;
+    const VECTOR *w = work->block->weights;
     VECTOR sums[HOST_TILE][4];
     UNROLL
     for (unsigned r = 0; r < rows; r++)
         UNROLL
     for (unsigned v = 0; v < vectors; v++)
-        sums[r][v] = LOAD(m->block->parameters->bias + v * LANES);
-    for (size_t k = 0; k < m->steps; k++, q += 4, w += vectors) {
+        sums[r][v] = LOAD(work->block->parameters->bias + v * LANES);
+    for (size_t k = 0; k < work->steps; k++, q += 4, w += vectors) {
         VECTOR weights[4];
         UNROLL
         for (unsigned v = 0; v < vectors; v++)
             weights[v] = w[v];
         UNROLL
         for (unsigned r = 0; r < rows; r++) {
-            const VECTOR values = MM(set1_epi32)(four_bytes(q + r * m->stride));
+            const VECTOR values = MM(set1_epi32)(four_bytes(q + r * work->stride));
             UNROLL
             for (unsigned v = 0; v < vectors; v++)
                 DOT(sums[r][v], values, weights[v]);
@@ -66,31 +67,31 @@ VECTOR_INLINE void SET(tile)(unsigned rows, unsigned vectors, const struct host_
     }
     UNROLL
     for (unsigned r = 0; r < rows; r++)
-        SET(store)(m->out[pixel + r] + m->block->first, vectors, sums[r], m->block);
+        SET(store)(work->out[pixel + r], vectors, sums[r], work->block);
 }
 
-VECTOR_INLINE void SET(tiles)(unsigned rows, unsigned vectors, const struct host_multiply *m)
+VECTOR_INLINE void SET(tiles)(unsigned rows, unsigned vectors, const struct host_work *work)
 {
-    if (m->pixels < rows)
-        for (unsigned p = 0; p < m->pixels; p++)
-            SET(tile)(1, vectors, m, p);
+    if (work->pixels < rows)
+        for (unsigned p = 0; p < work->pixels; p++)
+            SET(tile)(1, vectors, work, p);
     else
-        for (unsigned p = 0; p < m->pixels; p += rows)
-            SET(tile)(rows, vectors, m, p + rows <= m->pixels ? p : m->pixels - rows);
+        for (unsigned p = 0; p < work->pixels; p += rows)
+            SET(tile)(rows, vectors, work, p + rows <= work->pixels ? p : work->pixels - rows);
 }
 
 /* Blocks of four vectors: interleaves the channels of TAPS taps. */
-TARGET static void SET(depthwise)(const struct host_depthwise *d)
+TARGET static void SET(depthwise)(const struct host_work *work)
 {
-    for (unsigned x = 0; x < d->pixels; x++) {
-        const uint8_t *in = d->in + x * d->step;
-        const VECTOR *w = d->block->weights;
-        const size_t *taps = d->taps;
+    for (unsigned x = 0; x < work->pixels; x++) {
+        const uint8_t *in = work->in[x] + work->block->first;
+        const VECTOR *w = work->block->weights;
+        const size_t *taps = work->taps;
         VECTOR sums[4];
         UNROLL
         for (unsigned v = 0; v < 4; v++)
-            sums[v] = LOAD(d->block->parameters->bias + v * LANES);
-        for (size_t s = 0; s < d->steps; s++, taps += TAPS, w += 4) {
+            sums[v] = LOAD(work->block->parameters->bias + v * LANES);
+        for (size_t s = 0; s < work->steps; s++, taps += TAPS, w += 4) {
             const VECTOR a = LOAD(in + taps[0]), b = LOAD(in + taps[1]);
             const VECTOR low = MM(unpacklo_epi8)(a, b), high = MM(unpackhi_epi8)(a, b);
 #if TAPS == 4
@@ -108,7 +109,7 @@ TARGET static void SET(depthwise)(const struct host_depthwise *d)
             DOT(sums[3], MM(unpackhi_epi8)(high, zero), w[3]);
 #endif
         }
-        SET(store)(d->out + x * d->out_step, 4, sums, d->block);
+        SET(store)(work->out[x], 4, sums, work->block);
     }
 }
 
