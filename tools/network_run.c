@@ -164,14 +164,14 @@ static double moved_bytes(const struct net_model *model)
     struct net_plan plan;
     struct error err = ERROR_INIT;
     double bytes = 0;
-    if (net_plan_open(&plan, model, "", "net_tensor", &err) != STATUS_OK)
+    if (net_plan_open(&plan, model, "", true, &err) != STATUS_OK)
         return 0;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;
-        if (plan.layers[i].is_made_later)
+        const struct net_made *made = &plan.made[i + 1];
+        if (made->is_made_later)
             continue;
-        const uint32_t convolution = plan.layers[i].convolution;
-        const uint32_t joined = convolution == i ? NET_NO_LAYER : convolution;
+        const uint32_t joined = made->convolution == i ? NET_NO_LAYER : made->convolution;
         bytes += (double)net_plan_bytes(&model->tensors[i + 1]);
         if (joined != NET_NO_LAYER && f->a == joined + 1)
             bytes += (double)net_plan_bytes(&model->tensors[model->layers[joined].f.a]);

@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "base/workers.h"
 #include "device/plan.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
@@ -31,7 +32,8 @@ struct net {
     const struct net_output *output;
     struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
-    cl_kernel *kernel;   /* of the plan's variants, which it holds */
+    const char *tiles;   /* program of the plan's tiles */
+    cl_kernel *kernel;   /* the plan's, which holds the array */
     cl_mem constants[2]; /* of plain kernels: the model; the plan's packed weights */
 };
 
@@ -42,7 +44,7 @@ static void close_net(void **state)
     struct net *net = *state;
     if (!net)
         return;
-    for (unsigned i = 0; net->kernel && i < net->plan.variant_count; i++)
+    for (unsigned i = 0; net->kernel && i < net->plan.kernel_count; i++)
         if (net->kernel[i])
             clReleaseKernel(net->kernel[i]);
     ocl_buffer_release(&net->constants[0]);
@@ -61,16 +63,16 @@ static bool is_host(const struct ocl_device *device)
 static enum status open_model(struct net *net, const struct step_node *node, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(net->context);
-    const char *tiles = node->parameter == NET_STEP_EMULATED ? "net_emulated"
-                        /* with mma.m16n8k32 for bytes */
-                        : device->nvidia && device->nvidia_major >= 8 ? programs[1]
-                                                                      : NULL;
+    /* With mma.m16n8k32 for bytes. */
+    const bool tiles =
+        node->parameter == NET_STEP_EMULATED || (device->nvidia && device->nvidia_major >= 8);
+    net->tiles = node->parameter == NET_STEP_EMULATED ? "net_emulated" : programs[1];
     net->output = net_model_output(net->model, net->feature->net.output);
     if (is_host(device))
         return host_engine_open(&net->engine, net->model, NULL, err);
     if (net_plan_open(&net->plan, net->model, ocl_range_option(device), tiles, err) != STATUS_OK)
         return STATUS_FAILED;
-    net->kernel = held_array(&net->plan.held, net->plan.variant_count, sizeof *net->kernel);
+    net->kernel = held_array(&net->plan.held, net->plan.kernel_count, sizeof *net->kernel);
     return held_check(&net->plan.held, "a network", err);
 }
 
@@ -101,7 +103,7 @@ static uint64_t work_bytes(const struct step_node *node, const struct ocl_device
     struct net_plan plan;
     struct error err = ERROR_INIT;
     if (is_host(device) || !feature->net.model ||
-        net_plan_open(&plan, feature->net.model, "", NULL, &err) != STATUS_OK)
+        net_plan_open(&plan, feature->net.model, "", false, &err) != STATUS_OK)
         return 0;
     const uint64_t bytes = plan.bytes;
     uint64_t batch = min_u64(min_u64(most, device->max_allocation), UINT32_MAX) / bytes;
@@ -110,57 +112,32 @@ static uint64_t work_bytes(const struct step_node *node, const struct ocl_device
     return batch * bytes;
 }
 
-/* Work list of the build threads. */
-struct building {
-    struct net *net;
-    atomic_uint next;
-    atomic_bool failed;
-    struct error err; /* of the first failure */
-};
-
-/* The first variants, which are plain, come last. */
-static void *build_programs(void *context)
+/* The first kernels, which are plain, come last. */
+static enum status build_kernel(void *context, uint64_t i, struct error *err)
 {
-    struct building *building = context;
-    struct net *net = building->net;
-    for (unsigned i; (i = building->next++) < net->plan.variant_count;) {
-        const unsigned at = net->plan.variant_count - 1 - i;
-        const struct net_variant *variant = &net->plan.variants[at];
-        struct error err = ERROR_INIT;
-        if (ocl_context_kernel(&net->kernel[at], net->context, variant->program, variant->kernel,
-                               variant->options, &err) != STATUS_OK &&
-            !atomic_exchange(&building->failed, true))
-            building->err = err;
-    }
-    return NULL;
+    struct net *net = context;
+    const unsigned at = net->plan.kernel_count - 1 - (unsigned)i;
+    return ocl_context_kernel(&net->kernel[at], net->context,
+                              at < NET_PLAIN_KERNELS ? programs[0] : net->tiles,
+                              net->plan.names[at], net->plan.options[at], err);
 }
 
-/* Has other processes compile the programs of net_tensor. If there is no memory, they are compiled
- * when they are built. */
-static void compile_programs(const struct net *net)
-{
-    const unsigned count = net->plan.variant_count - NET_PLAIN_KERNELS;
-    const char **options = calloc((size_t)count + 1, sizeof *options);
-    for (unsigned i = 0; i < count && options; i++)
-        options[i] = net->plan.variants[NET_PLAIN_KERNELS + i].options;
-    if (options)
-        ocl_programs_compile(ocl_context_device(net->context), programs[1], options, count);
-    free(options);
-}
-
+/* Has other processes compile the programs of net_tensor. */
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
-    struct building building = {.net = net};
+    const unsigned tiles = net->plan.kernel_count - NET_PLAIN_KERNELS;
+    struct workers *workers = NULL;
     if (net->engine || !net->model)
         return STATUS_OK;
-    compile_programs(net);
-    threads_run(build_programs, &building,
-                net->plan.variant_count > NET_PLAIN_KERNELS ? BUILDERS : 1);
-    if (building.failed) {
-        *err = building.err;
-        return STATUS_FAILED;
-    }
+    ocl_programs_compile(ocl_context_device(net->context), programs[1],
+                         net->plan.options + NET_PLAIN_KERNELS, tiles);
+    enum status status = workers_open(&workers, tiles > 0 ? BUILDERS : 1, err);
+    if (status == STATUS_OK)
+        status = workers_try(workers, build_kernel, net, net->plan.kernel_count, err);
+    workers_close(&workers);
+    if (status != STATUS_OK)
+        return status;
     const void *const bytes[2] = {net->model->bytes, net->plan.packed};
     const size_t sizes[2] = {net->model->size, net->plan.packed_bytes + 16};
     for (int i = 0; i < 2; i++)
@@ -291,31 +268,30 @@ struct launch {
     cl_uint first, pictures, batch;
 };
 
-/* Launches a variant; group: work-items, 0: the usual number. */
-static enum status launch(const struct launch *l, unsigned variant, size_t items, size_t group,
+/* Launches a kernel; group: work-items, 0: the usual number. */
+static enum status launch(const struct launch *l, unsigned kernel, size_t items, size_t group,
                           struct ocl_waits waits, cl_event *event, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(l->net->context);
     const size_t local = group ? group : slot_kernel_group(device);
     const size_t global = ocl_range_size(device, items, local);
-    return ocl_enqueue_kernel(l->queue, l->net->plan.variants[variant].kernel,
-                              l->net->kernel[variant], 1, &global, &local, waits, event, err);
+    return ocl_enqueue_kernel(l->queue, l->net->plan.names[kernel], l->net->kernel[kernel], 1,
+                              &global, &local, waits, event, err);
 }
 
-static enum status launch_layer(const struct launch *l, uint32_t layer, struct error *err)
+static enum status launch_layer(const struct launch *l, uint32_t tensor, struct error *err)
 {
-    const struct net_plan_layer *planned = &l->net->plan.layers[layer];
-    const bool tiled = planned->kind != NET_TILE_NONE;
+    const struct net_made *made = &l->net->plan.made[tensor];
+    const bool tiled = made->kind != NET_TILE_NONE;
     const cl_mem constants = l->net->constants[tiled];
     struct net_tile tile;
-    const size_t items = net_plan_launch(&tile, &l->net->plan, layer, l->pictures, l->batch);
+    const size_t items = net_plan_launch(&tile, &l->net->plan, tensor, l->pictures, l->batch);
     if (items == 0)
         return STATUS_OK;
-    if (ocl_args(l->net->kernel[planned->variant], err, OCL_ARG(tile), OCL_ARG(constants),
+    if (ocl_args(l->net->kernel[made->kernel], err, OCL_ARG(tile), OCL_ARG(constants),
                  OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(l, planned->variant, items, tiled ? 32 * planned->warps : 0, OCL_NO_WAITS, NULL,
-                  err);
+    return launch(l, made->kernel, items, tiled ? NET_TILE_ITEMS : 0, OCL_NO_WAITS, NULL, err);
 }
 
 static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_event *event,
@@ -323,16 +299,16 @@ static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_
 {
     const struct net *net = l->net;
     const uint32_t output = net->output->tensor;
-    const struct net_tile in = net_plan_tile(&net->plan, 0, l->pictures, l->batch);
-    const struct net_tile out = net_plan_tile(&net->plan, output, l->pictures, l->batch);
-    const size_t taken =
-        ((size_t)net->model->height * net->model->width + NET_TAKEN - 1) / NET_TAKEN;
+    struct net_tile in, out;
+    const size_t taken = net_plan_launch(&in, &net->plan, 0, l->pictures, l->batch);
+    net_plan_launch(&out, &net->plan, output, l->pictures, l->batch);
+    out.rows = l->pictures;
     if (ocl_args(net->kernel[NET_TAKE], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(in),
                  OCL_ARG(l->first), OCL_ARG(l->work), OCL_ARGS_END) != STATUS_OK ||
-        launch(l, NET_TAKE, l->pictures * taken, 0, io->waits, NULL, err) != STATUS_OK)
+        launch(l, NET_TAKE, taken, 0, io->waits, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    for (uint32_t layer = 0; layer < output; layer++)
-        if (launch_layer(l, layer, err) != STATUS_OK)
+    for (uint32_t tensor = 1; tensor <= output; tensor++)
+        if (launch_layer(l, tensor, err) != STATUS_OK)
             return STATUS_FAILED;
     if (ocl_args(net->kernel[NET_GIVE], err, OCL_ARG(out), OCL_ARG(l->first), OCL_ARG(l->work),
                  OCL_ARG(io->table), OCL_ARG(io->values), OCL_ARGS_END) != STATUS_OK)

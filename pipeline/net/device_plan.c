@@ -10,8 +10,10 @@
 #define PIXEL_CHANNELS 4u
 #define WORD_CHANNELS  16u
 #define ALIGNMENT      16u
+#define OPTIONS        288u
 #define PACKED_MOST    (1u << 30)
 #define DEEP           64u /* input channels per step of a product */
+#define WARPS          (NET_TILE_ITEMS / 32)
 #define TAPS_MOST      64u /* with 4-byte pixels */
 #define TILES_MOST     8u  /* of 8 channels, with 4-byte pixels */
 
@@ -53,22 +55,20 @@ static bool is_window(const struct net_model *model, uint32_t layer)
            model->tensors[f->a].channels > PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS;
 }
 
-/* Chooses the plain kernels, and fuses each addition with the later one of its convolutions that
- * nothing else reads: the convolution's input must then stay until the addition. tiles: kernels of
- * net_tensor are used. */
+/* Fuses each addition with the later one of its convolutions that nothing else reads: the
+ * convolution's input must then stay until the addition. tiles: kernels of net_tensor are used. */
 static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 {
     const struct net_model *model = plan->model;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;
-        const uint32_t later = f->a > f->b ? f->a : f->b;
-        plan->layers[i].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
-        plan->layers[i].variant = f->kind;
+        const uint32_t later = max_u32(f->a, f->b);
+        plan->made[i + 1].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
         if (f->kind != NET_ADD || f->a == f->b || model->tensors[later].readers != 1 ||
             !is_window(model, later - 1))
             continue;
-        plan->layers[i].convolution = later - 1;
-        plan->layers[later - 1].is_made_later = tiles;
+        plan->made[i + 1].convolution = later - 1;
+        plan->made[later].is_made_later = tiles;
         const uint32_t input = model->layers[later - 1].f.a;
         last[input] = max_u32(last[input], i + 1);
     }
@@ -77,13 +77,12 @@ static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 /* --- the table ------------------------------------------------------------------------------- */
 
 /* Shapes for rows by channels, by the number of output channels padded to 16: tiles of 8 channels
- * and of 16 rows per warp, warps, and turns. Measured on an H100; the last line is for all
- * others. */
+ * and of 16 rows per warp, and turns. Measured on an H100; the last line is for all others. */
 static const struct {
-    uint32_t channels, nt, mt, warps, turns;
+    uint32_t channels, nt, mt, turns;
 } window_table[] = {
-    {16, 2, 2, 4, 1},  {32, 4, 1, 4, 1},  {48, 6, 2, 4, 1},  {80, 10, 2, 4, 1}, {96, 6, 2, 4, 4},
-    {144, 6, 1, 4, 4}, {240, 8, 2, 4, 4}, {480, 8, 2, 4, 4}, {672, 8, 2, 4, 4}, {0, 8, 2, 4, 1},
+    {16, 2, 2, 1},  {32, 4, 1, 1},  {48, 6, 2, 1},  {80, 10, 2, 1}, {96, 6, 2, 4},
+    {144, 6, 1, 4}, {240, 8, 2, 4}, {480, 8, 2, 4}, {672, 8, 2, 4}, {0, 8, 2, 1},
 };
 
 /* Depthwise kernels by side and stride, for outputs of up to `height` rows: rows per work-item. */
@@ -94,80 +93,77 @@ static const struct {
     {5, 1, 14, 2}, {5, 1, 8192, 7}, {5, 2, 7, 7},  {5, 2, 8192, 4},
 };
 
+#define DEPTHWISE_ROWS (sizeof depthwise_table / sizeof *depthwise_table)
+
 static bool has_limits(const struct net_fields *f)
 {
     return f->low > 0 || f->high < 255;
 }
 
-/* Chooses the kernel of a convolution, and its options. */
-static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS],
-                          const struct net_plan *plan, const struct net_fields *addition)
+/* Chooses the kernel of a convolution, and its options; NULL: a plain one. */
+static const char *choose(struct net_made *made, char options[OPTIONS], const struct net_plan *plan,
+                          const struct net_fields *addition)
 {
     const struct net_layer *layer = &plan->model->layers[made->convolution];
     const struct net_fields *f = &layer->f;
     const struct net_tensor *a = &plan->model->tensors[f->a];
     const struct net_tile *tile = &made->tile;
     const uint32_t taps = f->kernel_y * f->kernel_x;
+    unsigned row = 0;
     int shifts = 0;
     for (uint32_t c = 0; c < f->channels; c++)
         shifts |= net_layer_scaling(layer, c).pre;
-    const size_t used =
-        (size_t)snprintf(options, NET_OPTIONS, "-cl-std=CL1.2 -DLIMITS=%d -DSHIFTS=%d",
-                         has_limits(f) || (addition && has_limits(addition)), shifts > 0);
-    made->warps = 4;
+    const size_t used = (size_t)snprintf(
+        options, OPTIONS, "-cl-std=CL1.2 -DWARPS=%u -DLIMITS=%d -DSHIFTS=%d -DADDS=%d", WARPS,
+        has_limits(f) || (addition && has_limits(addition)), shifts > 0, addition != NULL);
+    options += used;
     made->columns = tile->pitch;
     if (is_window(plan->model, made->convolution)) {
         const bool one = taps == 1 && f->stride_y == 1 && f->stride_x == 1 &&
                          f->top + f->left == 0 && f->height == a->height && f->width == a->width;
-        unsigned row = 0;
         while (window_table[row].channels != 0 && window_table[row].channels != tile->pitch)
             row++;
         const uint32_t nt = window_table[row].nt, mt = window_table[row].mt;
-        const uint32_t turns = window_table[row].turns;
         made->kind = NET_TILE_WINDOW;
-        made->warps = window_table[row].warps;
         made->units = f->height * f->width;
-        made->group = 16 * mt * made->warps * turns;
+        made->group = 16 * mt * WARPS * window_table[row].turns;
         made->columns = 8 * nt;
-        snprintf(options + used, NET_OPTIONS - used,
-                 " -DWINDOW -DTAPS=%d -DNT=%u -DMT=%u -DWARPS=%u -DTURNS=%u -DTAIL=%u -DADDS=%d",
-                 one ? 1 : 2, nt, mt, made->warps, turns,
-                 (tile->pitch_a % DEEP + DEEP / 2 - 1) / (DEEP / 2), addition != NULL);
+        snprintf(options, OPTIONS - used,
+                 " -DWINDOW -DTAPS=%d -DNT=%u -DMT=%u -DTURNS=%u -DTAIL=%u", one ? 1 : 2, nt, mt,
+                 window_table[row].turns, (tile->pitch_a % DEEP + DEEP / 2 - 1) / (DEEP / 2));
         return "net_window";
     }
     if (f->groups == 1 && tile->pitch_a == PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS &&
         taps <= TAPS_MOST && tile->pitch <= 8 * TILES_MOST) {
         made->kind = NET_TILE_PIXELS;
         made->units = f->height;
-        made->group = made->warps;
-        snprintf(options + used, NET_OPTIONS - used,
-                 " -DPIXELS -DTAPS=%u -DKERNEL=%u -DNT=%u -DWARPS=4 -DADDS=0", taps, f->kernel_x,
-                 tile->pitch / 8);
+        made->group = WARPS;
+        snprintf(options, OPTIONS - used, " -DPIXELS -DTAPS=%u -DKERNEL=%u -DNT=%u", taps,
+                 f->kernel_x, tile->pitch / 8);
         return "net_pixels";
     }
     if (f->groups != f->channels || f->groups != a->channels || f->channels <= PIXEL_CHANNELS ||
         f->kernel_y != f->kernel_x || f->stride_y != f->stride_x || f->dilation_y != 1 ||
         f->dilation_x != 1)
         return NULL;
-    for (unsigned row = 0; row < sizeof depthwise_table / sizeof *depthwise_table; row++) {
-        if (depthwise_table[row].kernel != f->kernel_y ||
-            depthwise_table[row].stride != f->stride_y || depthwise_table[row].height < f->height)
-            continue;
-        made->kind = NET_TILE_DEPTHWISE;
-        const uint32_t down = depthwise_table[row].rows;
-        const uint32_t across = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
-        made->units = (f->width + across - 1) / across * ((f->height + down - 1) / down) *
-                      (tile->pitch / PIXEL_CHANNELS);
-        made->group = 32 * made->warps;
-        snprintf(options + used, NET_OPTIONS - used,
-                 " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u "
-                 "-DCHANNELS=%u -DHEIGHT=%u"
-                 " -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u -DWARPS=4 -DADDS=0",
-                 f->kernel_y, f->stride_y, f->top, f->left, down, tile->pitch, f->height, f->width,
-                 a->height, a->width);
-        return "net_depthwise";
-    }
-    return NULL;
+    while (row < DEPTHWISE_ROWS &&
+           (depthwise_table[row].kernel != f->kernel_y ||
+            depthwise_table[row].stride != f->stride_y || depthwise_table[row].height < f->height))
+        row++;
+    if (row == DEPTHWISE_ROWS)
+        return NULL;
+    const uint32_t down = depthwise_table[row].rows;
+    const uint32_t across = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
+    made->kind = NET_TILE_DEPTHWISE;
+    made->units = (f->width + across - 1) / across * ((f->height + down - 1) / down) *
+                  (tile->pitch / PIXEL_CHANNELS);
+    made->group = NET_TILE_ITEMS;
+    snprintf(options, OPTIONS - used,
+             " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u -DCHANNELS=%u "
+             "-DHEIGHT=%u -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u",
+             f->kernel_y, f->stride_y, f->top, f->left, down, tile->pitch, f->height, f->width,
+             a->height, a->width);
+    return "net_depthwise";
 }
 
 /* --- weights --------------------------------------------------------------------------------- */
@@ -194,7 +190,7 @@ static uint8_t *pack_step(uint8_t *out, const struct net_layer *layer, uint32_t 
     return out;
 }
 
-static uint8_t *pack_window(uint8_t *out, uint8_t **tails, const struct net_plan_layer *made,
+static uint8_t *pack_window(uint8_t *out, uint8_t **tails, const struct net_made *made,
                             const struct net_layer *layer, uint32_t channels_a)
 {
     const uint32_t taps = layer->f.kernel_y * layer->f.kernel_x, nt = made->columns / 8;
@@ -211,7 +207,7 @@ static uint8_t *pack_window(uint8_t *out, uint8_t **tails, const struct net_plan
 }
 
 /* For each eight taps, nt tiles of 32 lanes: two words, of taps four apart. */
-static uint8_t *pack_pixels(uint8_t *out, const struct net_plan_layer *made,
+static uint8_t *pack_pixels(uint8_t *out, const struct net_made *made,
                             const struct net_layer *layer, uint32_t channels_a)
 {
     const struct net_fields *f = &layer->f;
@@ -243,7 +239,7 @@ static uint8_t *pack_depthwise(uint8_t *out, const struct net_layer *layer, uint
 }
 
 /* Bias, multiplier, addend and shifts of each channel; for rows by channels, in lane order. */
-static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
+static uint8_t *pack_parameters(uint8_t *out, const struct net_made *made,
                                 const struct net_layer *layer, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++, out += 16) {
@@ -263,7 +259,7 @@ static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
 }
 
 /* Upper bound on the bytes of a layer. */
-static size_t packed_most(const struct net_plan_layer *made)
+static size_t packed_most(const struct net_made *made)
 {
     const size_t taps = (size_t)made->tile.f.kernel_y * made->tile.f.kernel_x;
     const size_t wide = round_up(made->tile.pitch, made->columns);
@@ -273,7 +269,7 @@ static size_t packed_most(const struct net_plan_layer *made)
     return (wide + WORD_CHANNELS) * (taps * deep + 16);
 }
 
-static void pack(struct net_plan *plan, struct net_plan_layer *made)
+static void pack(struct net_plan *plan, struct net_made *made)
 {
     const struct net_layer *layer = &plan->model->layers[made->convolution];
     const uint32_t channels_a = plan->model->tensors[layer->f.a].channels;
@@ -298,23 +294,27 @@ static uint32_t offset_in(const struct net_model *model, const void *array)
     return array ? (uint32_t)((const uint8_t *)array - model->bytes) : 0;
 }
 
-struct net_tile net_plan_tile(const struct net_plan *plan, uint32_t tensor, uint32_t pictures,
-                              uint32_t batch)
+/* Plans the plain kernel that makes a tensor, or takes the picture. */
+static void plan_plain(struct net_plan *plan, uint32_t tensor, const size_t *place)
 {
     const struct net_model *model = plan->model;
-    const struct net_tensor *made = &model->tensors[tensor];
+    const struct net_tensor *out = &model->tensors[tensor];
     const struct net_layer picture = {
-        .f = {.height = made->height, .width = made->width, .channels = made->channels}};
+        .f = {.height = out->height, .width = out->width, .channels = out->channels}};
     const struct net_layer *layer = tensor > 0 ? &model->layers[tensor - 1] : &picture;
     const struct net_tensor *a = &model->tensors[layer->f.a], *b = &model->tensors[layer->f.b];
-    return (struct net_tile){
-        .place = plan->place[tensor] * batch,
-        .place_a = plan->place[layer->f.a] * batch,
-        .place_b = plan->place[layer->f.b] * batch,
+    struct net_made *made = &plan->made[tensor];
+    made->kernel = tensor > 0 ? layer->f.kind : NET_TAKE;
+    made->units = tensor > 0 ? (uint32_t)net_tensor_values(out)
+                             : (out->height * out->width + NET_TAKEN - 1) / NET_TAKEN;
+    made->group = 1;
+    made->tile = (struct net_tile){
+        .place = place[tensor],
+        .place_a = place[layer->f.a],
+        .place_b = place[layer->f.b],
         .weights = offset_in(model, layer->tables ? (const void *)layer->tables : layer->weights),
         .parameters = offset_in(model, layer->bias),
-        .rows = pictures,
-        .pitch = pitch_of(made),
+        .pitch = pitch_of(out),
         .height_a = a->height,
         .width_a = a->width,
         .pitch_a = pitch_of(a),
@@ -325,15 +325,15 @@ struct net_tile net_plan_tile(const struct net_plan *plan, uint32_t tensor, uint
         .f = layer->f};
 }
 
-/* Adds the fused addition to the kernel's parameters. */
+/* Adds the fused addition, layer i, to the launch of its convolution. */
 static void set_addition(struct net_tile *tile, const struct net_plan *plan, uint32_t i)
 {
     const struct net_fields *f = &plan->model->layers[i].f;
     const struct net_tensor *tensors = plan->model->tensors;
-    const bool is_a = f->a == plan->layers[i].convolution + 1;
+    const bool is_a = f->a == plan->made[i + 1].convolution + 1;
     const int32_t zeros =
         (int32_t)tensors[f->a].zero * f->mul_a + (int32_t)tensors[f->b].zero * f->mul_b;
-    tile->place_b = plan->place[is_a ? f->b : f->a];
+    tile->place_b = plan->made[is_a ? f->b : f->a].tile.place;
     tile->add = *f;
     tile->add.mul_a = is_a ? f->mul_a : f->mul_b;
     tile->add.mul_b = is_a ? f->mul_b : f->mul_a;
@@ -341,73 +341,74 @@ static void set_addition(struct net_tile *tile, const struct net_plan *plan, uin
 }
 
 /* Plans a kernel of net_tensor for layer i, or for the convolution fused with it; there may be none. */
-static enum status plan_layer(struct net_plan *plan, uint32_t i, const char *tiles,
-                              struct error *err)
+static enum status plan_tile(struct net_plan *plan, uint32_t i, struct error *err)
 {
-    struct net_plan_layer *made = &plan->layers[i];
-    const bool joined = made->convolution != i;
-    struct net_tile *tile = &made->tile;
-    struct net_variant *variant = &plan->variants[plan->variant_count];
-    *tile = net_plan_tile(plan, made->convolution + 1, 1, 1);
-    tile->place = plan->place[i + 1];
-    *variant = (struct net_variant){.program = tiles};
-    variant->kernel =
-        choose(made, variant->options, plan, joined ? &plan->model->layers[i].f : NULL);
-    if (!variant->kernel)
+    struct net_made made = plan->made[i + 1];
+    const bool joined = made.convolution != i;
+    char *options = held_array(&plan->held, OPTIONS, 1);
+    if (held_check(&plan->held, "a network", err) != STATUS_OK)
+        return STATUS_FAILED;
+    made.tile = plan->made[made.convolution + 1].tile;
+    made.tile.place = plan->made[i + 1].tile.place;
+    const char *name = choose(&made, options, plan, joined ? &plan->model->layers[i].f : NULL);
+    const size_t bytes = plan->packed_bytes + packed_most(&made);
+    if (!name || bytes > PACKED_MOST) {
+        plan->made[made.convolution + 1].is_made_later = false;
         return STATUS_OK;
-    if (made->kind == NET_TILE_WINDOW) {
-        tile->chunks = (tile->pitch + made->columns - 1) / made->columns;
-        tile->full = tile->pitch_a / DEEP;
-        tile->tail = tile->pitch_a % DEEP;
+    }
+    if (made.kind == NET_TILE_WINDOW) {
+        made.tile.chunks = (made.tile.pitch + made.columns - 1) / made.columns;
+        made.tile.full = made.tile.pitch_a / DEEP;
+        made.tile.tail = made.tile.pitch_a % DEEP;
     }
     if (joined)
-        set_addition(tile, plan, i);
-    const size_t bytes = plan->packed_bytes + packed_most(made);
-    if (bytes > PACKED_MOST) {
-        made->kind = NET_TILE_NONE;
-        plan->layers[made->convolution].is_made_later = false;
-        return STATUS_OK;
-    }
+        set_addition(&made.tile, plan, i);
     uint8_t *packed = realloc(plan->packed, bytes);
     if (!packed)
         return error_memory(err, bytes, "a network's weights");
     plan->packed = packed;
-    pack(plan, made);
-    made->variant = NET_PLAIN_KERNELS;
-    while (strcmp(plan->variants[made->variant].options, variant->options) != 0)
-        made->variant++;
-    plan->variant_count += made->variant == plan->variant_count;
+    pack(plan, &made);
+    plan->names[plan->kernel_count] = name;
+    plan->options[plan->kernel_count] = options;
+    made.kernel = NET_PLAIN_KERNELS;
+    while (strcmp(plan->options[made.kernel], options) != 0)
+        made.kernel++;
+    plan->kernel_count += made.kernel == plan->kernel_count;
+    plan->made[i + 1] = made;
     return STATUS_OK;
 }
 
 enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *plain,
-                          const char *tiles, struct error *err)
+                          bool tiles, struct error *err)
 {
     const uint32_t count = model->layer_count + 1;
-    *plan = (struct net_plan){.model = model, .variant_count = NET_PLAIN_KERNELS};
+    *plan = (struct net_plan){.model = model, .kernel_count = NET_PLAIN_KERNELS};
     uint32_t *last = held_array(&plan->held, count, sizeof *last);
     size_t *room = held_array(&plan->held, count, sizeof *room); /* multiples of ALIGNMENT */
-    plan->place = held_array(&plan->held, count, sizeof *plan->place);
-    plan->layers = held_array(&plan->held, count, sizeof *plan->layers);
-    plan->variants = held_array(&plan->held, NET_PLAIN_KERNELS + count, sizeof *plan->variants);
+    size_t *place = held_array(&plan->held, count, sizeof *place);
+    plan->made = held_array(&plan->held, count, sizeof *plan->made);
+    plan->names = held_array(&plan->held, NET_PLAIN_KERNELS + count, sizeof *plan->names);
+    plan->options = held_array(&plan->held, NET_PLAIN_KERNELS + count, sizeof *plan->options);
     enum status status = held_check(&plan->held, "a network", err);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        last[i] = model->tensors[i].last;
-    }
-    for (unsigned i = 0; i < NET_PLAIN_KERNELS && status == STATUS_OK; i++) {
-        plan->variants[i] = (struct net_variant){.program = "net_layer", .kernel = plain_names[i]};
-        snprintf(plan->variants[i].options, NET_OPTIONS, "%s", plain);
-    }
     if (status == STATUS_OK) {
-        join_additions(plan, last, tiles != NULL);
-        plan->bytes = net_find_places(plan->place, room, last, count);
+        for (uint32_t i = 0; i < count; i++) {
+            room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            last[i] = model->tensors[i].last;
+        }
+        for (unsigned i = 0; i < NET_PLAIN_KERNELS; i++) {
+            plan->names[i] = plain_names[i];
+            plan->options[i] = plain;
+        }
+        join_additions(plan, last, tiles);
+        plan->bytes = net_find_places(place, room, last, count);
         if (plan->bytes > UINT32_MAX)
             status = error_memory(err, plan->bytes, "the values of a network");
+        for (uint32_t i = 0; i < count; i++)
+            plan_plain(plan, i, place);
     }
     for (uint32_t i = 0; i < model->layer_count && tiles && status == STATUS_OK; i++)
-        if (plan->layers[i].convolution != NET_NO_LAYER && !plan->layers[i].is_made_later)
-            status = plan_layer(plan, i, tiles, err);
+        if (plan->made[i + 1].convolution != NET_NO_LAYER && !plan->made[i + 1].is_made_later)
+            status = plan_tile(plan, i, err);
     if (status != STATUS_OK)
         net_plan_close(plan);
     return status;
@@ -420,20 +421,18 @@ void net_plan_close(struct net_plan *plan)
     *plan = (struct net_plan){.model = NULL};
 }
 
-size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t layer,
+size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t tensor,
                        uint32_t pictures, uint32_t batch)
 {
-    const struct net_plan_layer *made = &plan->layers[layer];
-    *tile = net_plan_tile(plan, layer + 1, pictures, batch);
-    if (made->is_made_later)
-        return 0;
-    if (made->kind == NET_TILE_NONE)
-        return pictures * net_tensor_values(&plan->model->tensors[layer + 1]);
+    const struct net_made *made = &plan->made[tensor];
+    const size_t units = (size_t)pictures * made->units;
     *tile = made->tile;
     tile->place *= batch;
     tile->place_a *= batch;
     tile->place_b *= batch;
-    const size_t units = (size_t)pictures * made->units;
-    tile->rows = made->kind == NET_TILE_DEPTHWISE ? pictures : (uint32_t)units;
-    return (units + made->group - 1) / made->group * tile->chunks * 32 * made->warps;
+    tile->rows = made->kind == NET_TILE_NONE || made->kind == NET_TILE_DEPTHWISE ? pictures
+                                                                                 : (uint32_t)units;
+    return made->is_made_later ? 0
+                               : (units + made->group - 1) / made->group * tile->chunks *
+                                     (made->kind == NET_TILE_NONE ? 1 : NET_TILE_ITEMS);
 }
