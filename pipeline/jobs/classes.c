@@ -174,53 +174,27 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(**(char **const *)a, **(char **const *)b);
 }
 
-/* Numbers classes in the order of their names, whatever the order of the lines. numbers: of the
- * lines. */
-static enum status number_classes(uint32_t *numbers, uint32_t *count, const struct table *table,
+/* Numbers the classes of rows, NULL or "" for none, in the order of their names. */
+static enum status number_classes(struct classes *out, char **class, uint64_t rows,
                                   struct error *err)
 {
-    char ***order = malloc(table->count * sizeof *order);
-    *count = 0;
-    if (!order)
-        return error_memory(err, table->count * sizeof *order, "classes");
-    for (uint64_t i = 0; i < table->count; i++)
-        order[i] = &table->classes[i];
-    qsort(order, table->count, sizeof *order, compare_texts);
-    const char *before = "";
-    for (uint64_t i = 0; i < table->count; i++) {
-        *count += strcmp(*order[i], before) != 0;
-        before = *order[i];
-        numbers[order[i] - table->classes] = *before ? *count - 1 : CLASSES_NONE;
+    char ***order = malloc((rows + 1) * sizeof *order);
+    out->of_row = malloc((rows + 1) * sizeof *out->of_row);
+    if (!order || !out->of_row) {
+        free(order);
+        return error_memory(err, rows * sizeof *order, "the classes of images");
+    }
+    for (uint64_t row = 0; row < rows; row++) {
+        out->of_row[row] = CLASSES_NONE;
+        if (class[row] && *class[row])
+            order[out->rows++] = &class[row];
+    }
+    qsort(order, out->rows, sizeof *order, compare_texts);
+    for (uint64_t i = 0; i < out->rows; i++) {
+        out->count += i == 0 || strcmp(*order[i], *order[i - 1]) != 0;
+        out->of_row[order[i] - class] = out->count - 1;
     }
     free(order);
-    return STATUS_OK;
-}
-
-/* Some classes may have no images. */
-static enum status take_classes(struct classes *out, const struct path_match *match,
-                                const uint32_t *numbers, uint32_t count, uint64_t images,
-                                struct error *err)
-{
-    uint32_t *used = calloc((size_t)count + 1, sizeof *used);
-    out->of_row = malloc(images * sizeof *out->of_row);
-    if (!used || !out->of_row) {
-        free(used);
-        return error_memory(err, images * sizeof *out->of_row, "the classes of images");
-    }
-    for (uint64_t row = 0; row < images; row++) {
-        out->of_row[row] =
-            match->row[row] == PATH_LIST_NONE ? CLASSES_NONE : numbers[match->row[row]];
-        if (out->of_row[row] != CLASSES_NONE)
-            used[out->of_row[row]] = 1;
-    }
-    for (uint32_t c = 0; c < count; c++)
-        used[c] = used[c] ? out->count++ : CLASSES_NONE;
-    for (uint64_t row = 0; row < images; row++)
-        if (out->of_row[row] != CLASSES_NONE) {
-            out->of_row[row] = used[out->of_row[row]];
-            out->rows++;
-        }
-    free(used);
     return STATUS_OK;
 }
 
@@ -230,24 +204,25 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
     struct table table = {.name = file, .path = 0, .class = 1};
     struct path_list list = {0};
     struct path_match match = {0};
-    uint32_t *numbers = NULL, count = 0;
+    const uint64_t images = result_images(result);
+    char **class = NULL;
     *out = (struct classes){0};
     enum status status = read_table(&table, err);
-    if (status != STATUS_OK)
-        goto out;
-    numbers = malloc(table.count * sizeof *numbers);
-    status = numbers ? number_classes(numbers, &count, &table, err)
-                     : error_memory(err, table.count * sizeof *numbers, "classes");
     if (status != STATUS_OK)
         goto out;
     status = path_list_of_memory(&list, file, table.paths, table.paths_size, err);
     table.paths = NULL;
     if (status == STATUS_OK)
         status = path_match_make(&match, &list, result, err);
-    if (status == STATUS_OK) {
-        path_match_tell_unused(&match, &list);
-        status = take_classes(out, &match, numbers, count, result_images(result), err);
-    }
+    if (status == STATUS_OK && !(class = calloc(images + 1, sizeof *class)))
+        status = error_memory(err, images * sizeof *class, "the classes of images");
+    if (status != STATUS_OK)
+        goto out;
+    path_match_tell_unused(&match, &list);
+    for (uint64_t row = 0; row < images; row++)
+        if (match.row[row] != PATH_LIST_NONE)
+            class[row] = table.classes[match.row[row]];
+    status = number_classes(out, class, images, err);
     if (status == STATUS_OK && out->count < 2)
         status = error_set(err, STATUS_FAILED, "%s gives %s, but there must be at least two",
                            PATH_TEXT(file),
@@ -255,7 +230,7 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
 out:
     path_match_clear(&match);
     path_list_close(&list);
-    free(numbers);
+    free(class);
     free(table.paths);
     free(table.classes);
     free(table.bytes);
@@ -266,7 +241,7 @@ out:
 
 enum status classes_of_cls(struct classes *out, struct result *result, struct error *err)
 {
-    struct table table = {.name = CLASSES_OF_CLS, .count = result_images(result)};
+    const uint64_t images = result_images(result);
     struct sidecar_reader *reader = NULL;
     const char *text[SIDECAR_COLUMNS];
     *out = (struct classes){0};
@@ -276,26 +251,23 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
         return error_set(err, STATUS_FAILED,
                          "%s has no classes from sidecar files: ingest with --sidecar stores them",
                          shown);
-    table.classes = calloc(table.count + 1, sizeof *table.classes);
-    out->of_row = malloc((table.count + 1) * sizeof *out->of_row);
-    if (status == STATUS_OK && (!table.classes || !out->of_row))
-        status = error_memory(err, table.count * sizeof *table.classes, "classes");
-    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++) {
+    char **class = calloc(images + 1, sizeof *class);
+    if (status == STATUS_OK && !class)
+        status = error_memory(err, images * sizeof *class, "the classes of images");
+    for (uint64_t row = 0; row < images && status == STATUS_OK; row++) {
         status = sidecar_reader_row(reader, row, text, err);
-        if (status == STATUS_OK && !(table.classes[row] = strdup(text[1 + SIDECAR_CLS])))
-            status = error_memory(err, table.count, "classes");
+        if (status == STATUS_OK && !(class[row] = strdup(text[1 + SIDECAR_CLS])))
+            status = error_memory(err, images, "the classes of images");
     }
     if (status == STATUS_OK)
-        status = number_classes(out->of_row, &out->count, &table, err);
-    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++)
-        out->rows += out->of_row[row] != CLASSES_NONE;
+        status = number_classes(out, class, images, err);
     if (status == STATUS_OK && out->count < 2)
         status = error_set(err, STATUS_FAILED, "%s has fewer than two classes from sidecar files",
                            shown);
     sidecar_reader_close(&reader);
-    for (uint64_t row = 0; table.classes && row < table.count; row++)
-        free(table.classes[row]);
-    free(table.classes);
+    for (uint64_t row = 0; class && row < images; row++)
+        free(class[row]);
+    free(class);
     if (status != STATUS_OK)
         classes_clear(out);
     return status;

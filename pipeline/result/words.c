@@ -89,44 +89,36 @@ static enum status find_means(struct words *w, const int32_t *labels, struct err
     return status;
 }
 
-/* Turns scores into shares by softmax, for a row of the usual length in the direction of `row`. */
-static void to_shares(float *scores, uint32_t count)
-{
-    float most = -INFINITY;
-    double sum = 0;
-    for (uint32_t c = 0; c < count; c++)
-        most = fmaxf(most, scores[c]);
-    for (uint32_t c = 0; c < count; c++)
-        sum += exp((double)(scores[c] - most));
-    for (uint32_t c = 0; c < count; c++)
-        scores[c] = (float)(exp((double)(scores[c] - most)) / sum);
-}
-
+/* The shares of classes, by softmax, for rows of the usual length in the direction of w->row. */
 static void find_shares(struct words *w, uint64_t count)
 {
+    const uint32_t classes = w->layer.count;
     for (size_t i = 0; i < (size_t)count * w->layer.columns; i++)
         w->row[i] *= (float)w->layer.length;
     class_layer_scores(w->scores, &w->layer, w->row, count);
-    for (uint64_t i = 0; i < count; i++)
-        to_shares(w->scores + i * w->layer.count, w->layer.count);
+    for (float *scores = w->scores; scores < w->scores + count * classes; scores += classes) {
+        float most = -INFINITY;
+        double sum = 0;
+        for (uint32_t c = 0; c < classes; c++)
+            most = fmaxf(most, scores[c]);
+        for (uint32_t c = 0; c < classes; c++)
+            sum += exp((double)(scores[c] - most));
+        for (uint32_t c = 0; c < classes; c++)
+            scores[c] = (float)(exp((double)(scores[c] - most)) / sum);
+    }
 }
 
-/* Keeps the best of `gain`, in order. */
-static unsigned add_word(struct word out[WORDS_MOST], double gains[WORDS_MOST], unsigned count,
-                         const char *text, double share, double gain)
+/* Keeps the words with the best gains, in order; returns their number. */
+static unsigned add_word(struct word out[WORDS_MOST], unsigned count, struct word word)
 {
     unsigned at = count;
-    while (at > 0 && gains[at - 1] < gain)
+    while (at > 0 && out[at - 1].gain < word.gain)
         at--;
     if (at == WORDS_MOST)
         return count;
     count = min_u32(count + 1, WORDS_MOST);
-    for (unsigned i = count - 1; i > at; i--) {
-        out[i] = out[i - 1];
-        gains[i] = gains[i - 1];
-    }
-    out[at] = (struct word){text, share};
-    gains[at] = gain;
+    memmove(out + at + 1, out + at, (count - 1 - at) * sizeof *out);
+    out[at] = word;
     return count;
 }
 
@@ -135,13 +127,12 @@ static unsigned choose_classes(struct word out[WORDS_MOST], const struct words *
                                const float *shares, const float *others, double spread)
 {
     const double least = spread < LEAST_SPREAD ? SURE_SHARE : LEAST_SHARE;
-    double gains[WORDS_MOST];
     unsigned count = 0;
     for (uint32_t c = 0; c < w->layer.count; c++) {
         const double share = (double)shares[c];
         const double gain = others ? share * log(share / fmax((double)others[c], 1e-30)) : share;
         if (share >= least && gain > 0)
-            count = add_word(out, gains, count, w->layer.name[c], share, gain);
+            count = add_word(out, count, (struct word){w->layer.name[c], share, gain});
     }
     return count;
 }
@@ -240,7 +231,6 @@ static unsigned folders_of_cluster(struct word out[WORDS_MOST], const struct wor
                                    uint32_t cluster)
 {
     const double size = (double)w->sizes[cluster], rest = (double)w->rows_labelled - size;
-    double gains[WORDS_MOST];
     unsigned count = 0;
     for (uint32_t f = 0; f < w->folders && size > 0; f++) {
         uint64_t all = 0;
@@ -249,7 +239,8 @@ static unsigned folders_of_cluster(struct word out[WORDS_MOST], const struct wor
         const double own = (double)w->counts[(size_t)cluster * w->folders + f], share = own / size;
         const double others = fmax((double)all - own, 0.5) / fmax(rest, 1);
         if (share >= LEAST_FOLDER && share >= LEAST_FOLDER_GAIN * others)
-            count = add_word(out, gains, count, w->folder[f], share, share * log(share / others));
+            count = add_word(out, count,
+                             (struct word){w->folder[f], share, share * log(share / others)});
     }
     return count;
 }

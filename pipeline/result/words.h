@@ -11,7 +11,7 @@
  * lie in the folder. */
 struct word {
     const char *text;
-    double share;
+    double share, gain; /* the best gain comes first */
 };
 struct words;
 
