@@ -95,7 +95,7 @@ static void *work(void *context)
     for (size_t p; scratch && words && (p = atomic_fetch_add(&job->next, 1)) < job->count;) {
         uint8_t *at = job->results + p * job->result_bytes;
         host_engine_run(job->engine, scratch, job->pictures + p * job->picture_bytes);
-        for (uint32_t i = 0; i < model->output_count; i++) {
+        for (uint32_t i = 0; i < model->header->outputs; i++) {
             host_engine_words(words, job->engine, scratch, &model->outputs[i]);
             at = store_words(at, words, &model->tensors[model->outputs[i].tensor]);
         }
@@ -166,7 +166,7 @@ static double moved_bytes(const struct net_model *model)
     double bytes = 0;
     if (net_plan_open(&plan, model, "", true, &err) != STATUS_OK)
         return 0;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
+    for (uint32_t i = 0; i < model->header->layers; i++) {
         const struct net_fields *f = &model->layers[i].f;
         const struct net_made *made = &plan.made[i + 1];
         if (made->is_made_later)
@@ -325,7 +325,7 @@ static enum status run_device(struct job *job, const char *selector, int repeats
         return STATUS_FAILED;
     const double rate = repeats > 1 ? copy_rate(context) : 0;
     size_t at = 0;
-    for (uint32_t i = 0; i < model->output_count; i++) {
+    for (uint32_t i = 0; i < model->header->outputs; i++) {
         if (run_output(job, context, &model->outputs[i], at, repeats, rate, err) != STATUS_OK)
             return STATUS_FAILED;
         at += output_bytes(&model->tensors[model->outputs[i].tensor]);
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
                       .engine = engine,
                       .pictures = slurp(argv[2], &size),
                       .picture_bytes = net_tensor_values(&model->tensors[0])};
-    for (uint32_t i = 0; i < model->output_count; i++)
+    for (uint32_t i = 0; i < model->header->outputs; i++)
         job.result_bytes += output_bytes(&model->tensors[model->outputs[i].tensor]);
     job.count = size / job.picture_bytes;
     job.results = malloc(job.count * job.result_bytes + 1);

@@ -155,8 +155,9 @@ static void count_pictures(uint32_t *count, const void *state, const struct part
 {
     const struct net *net = state;
     const struct runtime_job *job = &net->feature->net.job;
-    count[0] = part_is_whole(in) && in->width == (net->model ? net->model->width : job->width) &&
-               in->height == (net->model ? net->model->height : job->height);
+    count[0] = part_is_whole(in) &&
+               in->width == (net->model ? net->model->header->width : job->width) &&
+               in->height == (net->model ? net->model->header->height : job->height);
 }
 
 static void fill_entry(void *table, const void *state, uint32_t list_entries,
@@ -370,7 +371,8 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     if (status == STATUS_OK)
         proof_poison_words(&proof);
     for (uint32_t i = 0; i < PICTURES && status == STATUS_OK; i++) {
-        struct proof_part *part = proof_add_rgb(&proof, model->width, model->height);
+        struct proof_part *part =
+            proof_add_rgb(&proof, model->header->width, model->header->height);
         for (size_t b = 0; b < picture; b++)
             proof.in[part->in_offset + b] =
                 i < 2 ? (uint8_t)(random_next(&random) >> 24) : (uint8_t)(0 - (b / 5 & 1));
@@ -403,7 +405,7 @@ static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct oc
     struct net_model *model;
     enum status status = net_synthetic(&model, err);
     *compared = *wrong = 0;
-    for (uint32_t i = 0; status == STATUS_OK && i < model->output_count; i++) {
+    for (uint32_t i = 0; status == STATUS_OK && i < model->header->outputs; i++) {
         struct feature feature = {.name = "test", .net.model = model};
         strcpy(feature.net.output, model->outputs[i].name);
         feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);

@@ -170,8 +170,8 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
     if (!*feature->net.output)
         strcpy(feature->net.output, model->outputs[0].name);
     const uint32_t output = find_output(names, &feature->net, model->outputs[0].name,
-                                        sizeof model->outputs[0], model->output_count);
-    if (output == model->output_count)
+                                        sizeof model->outputs[0], model->header->outputs);
+    if (output == model->header->outputs)
         return error_set(err, STATUS_USAGE, NO_OUTPUT, spec, feature->net.output, names);
     const size_t values = net_tensor_values(&model->tensors[model->outputs[output].tensor]);
     if (feature->net.values > 0 && feature->net.values != values)
@@ -179,10 +179,10 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
                          feature->net.output, values);
     feature->net.values = (uint32_t)values;
     if (feature->net.fit == FEATURE_FIT_MODEL)
-        feature->net.fit = model->fit == NET_CROP ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
+        feature->net.fit = model->header->fit == NET_CROP ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
     if (feature->net.fit == FEATURE_FIT_CROP && feature->net.crop == 0)
-        feature->net.crop = model->fit == NET_CROP ? model->crop : 875;
-    feature->image.scale = scale_to(model->width, model->height,
+        feature->net.crop = model->header->fit == NET_CROP ? model->header->crop : 875;
+    feature->image.scale = scale_to(model->header->width, model->header->height,
                                     feature->net.fit == FEATURE_FIT_CROP ? feature->net.crop : 0);
     return STATUS_OK;
 }

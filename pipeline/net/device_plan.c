@@ -60,7 +60,7 @@ static bool is_window(const struct net_model *model, uint32_t layer)
 static void join_additions(struct net_plan *plan, uint32_t *last, bool tiles)
 {
     const struct net_model *model = plan->model;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
+    for (uint32_t i = 0; i < model->header->layers; i++) {
         const struct net_fields *f = &model->layers[i].f;
         const uint32_t later = max_u32(f->a, f->b);
         plan->made[i + 1].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
@@ -381,7 +381,7 @@ static enum status plan_tile(struct net_plan *plan, uint32_t i, struct error *er
 enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *plain,
                           bool tiles, struct error *err)
 {
-    const uint32_t count = model->layer_count + 1;
+    const uint32_t count = model->header->layers + 1;
     *plan = (struct net_plan){.model = model, .kernel_count = NET_PLAIN_KERNELS};
     uint32_t *last = held_array(&plan->held, count, sizeof *last);
     size_t *room = held_array(&plan->held, count, sizeof *room); /* multiples of ALIGNMENT */
@@ -406,7 +406,7 @@ enum status net_plan_open(struct net_plan *plan, const struct net_model *model, 
         for (uint32_t i = 0; i < count; i++)
             plan_plain(plan, i, place);
     }
-    for (uint32_t i = 0; i < model->layer_count && tiles && status == STATUS_OK; i++)
+    for (uint32_t i = 0; i < model->header->layers && tiles && status == STATUS_OK; i++)
         if (plan->made[i + 1].convolution != NET_NO_LAYER && !plan->made[i + 1].is_made_later)
             status = plan_tile(plan, i, err);
     if (status != STATUS_OK)

@@ -174,7 +174,7 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
 static enum status lay_out(struct host_engine *engine, struct error *err)
 {
     const struct net_model *model = engine->model;
-    const uint32_t count = model->layer_count + 1;
+    const uint32_t count = model->header->layers + 1;
     uint32_t *last = held_array(&engine->held, count, sizeof *last);
     size_t *room = held_array(&engine->held, count, sizeof *room);
     engine->first = held_array(&engine->held, count, sizeof *engine->first);
@@ -211,7 +211,7 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
         return error_memory(err, sizeof *engine, "a network");
     *engine = (struct host_engine){.model = model, .kernels = k};
     enum status status = lay_out(engine, err);
-    for (uint32_t i = 0; i < model->layer_count && status == STATUS_OK; i++)
+    for (uint32_t i = 0; i < model->header->layers && status == STATUS_OK; i++)
         if (model->layers[i].f.kind == NET_CONVOLUTION)
             status = prepare_convolution(&engine->plans[i], engine, &model->layers[i], err);
     *out = engine;
@@ -428,11 +428,12 @@ static void write_border(uint8_t *scratch, const struct host_engine *engine, uin
 void host_engine_run(const struct host_engine *engine, uint8_t *scratch, const uint8_t *picture)
 {
     const struct net_model *model = engine->model;
-    const size_t *first = engine->first, *pitch = engine->pitch, row = (size_t)model->width * 3;
+    const size_t *first = engine->first, *pitch = engine->pitch,
+                 row = (size_t)model->header->width * 3;
     write_border(scratch, engine, 0);
-    for (uint32_t y = 0; y < model->height; y++)
+    for (uint32_t y = 0; y < model->header->height; y++)
         memcpy(scratch + first[0] + y * pitch[0], picture + y * row, row);
-    for (uint32_t i = 0; i < model->layer_count; i++) {
+    for (uint32_t i = 0; i < model->header->layers; i++) {
         const struct net_layer *layer = &model->layers[i];
         const uint32_t a = layer->f.a, b = layer->f.b;
         const struct run r = {.layer = layer,

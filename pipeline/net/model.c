@@ -1,6 +1,6 @@
 /* model.c: reads network files.
  *
- * The arrays of a file have no offsets: each follows from the layers before it, so that nothing can
+ * The arrays of a file have no offsets: each follows from the sizes before it, so that nothing can
  * overlap or be read twice. Layers are checked in file order against the tensors before them; a
  * layer that reads itself or a later one is refused, so there are no cycles. */
 #include "net/model.h"
@@ -30,22 +30,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a network is used as 
 #define PRODUCTS_MAX       ((uint64_t)1 << 38)
 #define TAPS_MAX           65536u
 #define SUM_PIXELS_MAX     (1u << 23)
-#define SHA_BYTES          32u
-#define ALIGNMENT          64u
 
-struct header {
-    char magic[8];
-    uint64_t bytes;
-    uint32_t height, width, zero, fit, crop, layers, outputs;
-    uint32_t about_bytes, names_bytes, classes, class_output;
-    uint32_t nothing[9];
-};
-
-_Static_assert(sizeof(struct header) == 96, "as in docs/networks.md");
+_Static_assert(sizeof(struct net_header) == 96, "as in docs/networks.md");
 _Static_assert(sizeof(struct net_output) == 48, "as in docs/networks.md");
 _Static_assert(sizeof(struct net_fields) == 96, "as in docs/networks.md");
-
-static const char magic[8] = "clp-net1";
 
 /* The fields of a kind: a bit for each of their words. */
 #define HAS(field) (1u << offsetof(struct net_fields, field) / sizeof(uint32_t))
@@ -87,11 +75,11 @@ static bool is_between(uint32_t value, uint32_t least, uint32_t most)
     return value >= least && value <= most;
 }
 
-/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL, also for all that follow: the file
+/* The next array: `bytes` at the next multiple of NET_ALIGNMENT; NULL, also for all that follow: the file
  * is too short. */
 static const void *take(struct reading *reading, uint64_t bytes)
 {
-    const uint64_t from = (reading->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const uint64_t from = (reading->at + NET_ALIGNMENT - 1) / NET_ALIGNMENT * NET_ALIGNMENT;
     const bool fits = from <= reading->size && bytes <= reading->size - from;
     reading->at = fits ? from + bytes : reading->size + 1;
     return fits ? reading->model->bytes + from : NULL;
@@ -184,28 +172,6 @@ static const char *check_channel(const int8_t *weights, uint64_t count, int32_t 
     return most < limit && -least < limit ? NULL : "a sum may be too large";
 }
 
-static const char *read_convolution(struct net_layer *layer, struct reading *reading,
-                                    const struct net_tensor *a)
-{
-    const struct net_fields *f = &layer->f;
-    if (f->groups == 0 || a->channels % f->groups || f->channels % f->groups)
-        return "its groups do not divide the channels";
-    /* Sides, channels and their product are bounded: this is at most 2^26 * 2^16 * 2^16. */
-    const uint64_t each = (uint64_t)f->kernel_y * f->kernel_x * (a->channels / f->groups);
-    const uint64_t table = f->channels * sizeof(int32_t);
-    layer->weights = take(reading, each * f->channels);
-    layer->bias = take(reading, table);
-    layer->mul = take(reading, table);
-    layer->shift = take(reading, table);
-    if (!layer->shift)
-        return "the file ends before its weights do";
-    const char *fault = NULL;
-    for (uint32_t c = 0; c < f->channels && !fault; c++)
-        fault = check_channel(layer->weights + c * each, each, layer->bias[c], layer->mul[c],
-                              layer->shift[c]);
-    return fault;
-}
-
 static const char *check_add(const struct net_fields *f, const struct net_tensor *a,
                              const struct net_tensor *b)
 {
@@ -226,12 +192,10 @@ static const char *check_scaled(const struct net_fields *f, uint32_t most_shift)
                : "its multiplier or its shift is out of range";
 }
 
-/* Reads what is specific to the kind; a and b exist, and the fields are those of the kind. */
-static const char *read_kind(struct net_layer *layer, struct reading *reading)
+/* Checks what is specific to the kind; a and b exist, and the fields are those of the kind. */
+static const char *check_kind(struct net_fields *f, struct net_tensor *a,
+                              const struct net_tensor *b)
 {
-    struct net_fields *f = &layer->f;
-    struct net_tensor *a = &reading->model->tensors[f->a];
-    const struct net_tensor *b = &reading->model->tensors[f->b];
     const unsigned has = kinds[f->kind].has;
     const char *fault = has & HAS_WINDOW ? check_window(f, has, a) : NULL;
     if (fault)
@@ -243,7 +207,9 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
         return "it changes the size";
     switch ((enum net_kind)f->kind) {
     case NET_CONVOLUTION:
-        return read_convolution(layer, reading, a);
+        return f->groups == 0 || a->channels % f->groups || f->channels % f->groups
+                   ? "its groups do not divide the channels"
+                   : NULL;
     case NET_ADD:
         return check_add(f, a, b);
     case NET_MULTIPLY:
@@ -260,10 +226,9 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
             return "it makes more than one pixel";
         return a->height * a->width > SUM_PIXELS_MAX ? "a sum may be too large" : NULL;
     case NET_TABLE:
-        if (f->groups != 1 && f->groups != f->channels)
-            return "it has neither one table nor one for each channel";
-        layer->tables = take(reading, (uint64_t)f->groups * 256);
-        return layer->tables ? NULL : "the file ends before its tables do";
+        return f->groups != 1 && f->groups != f->channels
+                   ? "it has neither one table nor one for each channel"
+                   : NULL;
     case NET_KINDS:
         break;
     }
@@ -279,43 +244,68 @@ static void add_reader(struct net_tensor *tensor, uint32_t last)
     tensor->last = last;
 }
 
-static const char *read_layer(struct reading *reading, uint32_t i)
+/* Checks a layer without its arrays, and describes the tensor that it makes. */
+static const char *check_layer(struct net_model *model, uint32_t i)
 {
-    struct net_model *model = reading->model;
-    struct net_layer *layer = &model->layers[i];
-    const struct net_fields *f = &layer->f;
+    struct net_fields *f = &model->layers[i].f;
     if (f->kind >= NET_KINDS)
         return "its kind is unknown";
     if (f->a > i || f->b > i)
         return "it reads a tensor that is not made before it";
-    if (model->tensors[f->a].is_sum || model->tensors[f->b].is_sum)
+    struct net_tensor *a = &model->tensors[f->a], *b = &model->tensors[f->b];
+    struct net_tensor *made = &model->tensors[i + 1];
+    if (a->is_sum || b->is_sum)
         return "it reads a tensor that is not uint8";
-    const struct net_tensor tensor = {.height = f->height,
-                                      .width = f->width,
-                                      .channels = f->channels,
-                                      .zero = f->zero,
-                                      .is_sum = f->kind == NET_SUM,
-                                      .last = i + 1};
+    *made = (struct net_tensor){.height = f->height,
+                                .width = f->width,
+                                .channels = f->channels,
+                                .zero = f->zero,
+                                .is_sum = f->kind == NET_SUM,
+                                .last = i + 1};
     const char *fault = check_fields(f, kinds[f->kind].has);
-    fault = fault ? fault : check_size(&tensor);
-    fault = fault ? fault : read_kind(layer, reading);
+    fault = fault ? fault : check_size(made);
+    fault = fault ? fault : check_kind(f, a, b);
     if (fault)
         return fault;
-    struct net_tensor *a = &model->tensors[f->a];
     add_reader(a, i + 1);
     if (kinds[f->kind].has & HAS(b))
-        add_reader(&model->tensors[f->b], i + 1);
-    const uint64_t made = net_tensor_values(&tensor);
+        add_reader(b, i + 1);
+    const uint64_t values = net_tensor_values(made);
     uint64_t each = 1; /* steps per value: below 2^26 * 2^16 */
     if (f->kind == NET_SUM)
         each = (uint64_t)a->height * a->width;
     else if (f->kernel_y)
         each = (uint64_t)f->kernel_y * f->kernel_x *
                (f->kind == NET_CONVOLUTION ? a->channels / f->groups : 1);
-    if (each > PRODUCTS_MAX / made || (model->products += each * made) > PRODUCTS_MAX)
-        return too_large;
-    model->tensors[i + 1] = tensor;
-    return NULL;
+    return each > PRODUCTS_MAX / values || (model->products += each * values) > PRODUCTS_MAX
+               ? too_large
+               : NULL;
+}
+
+static const char *read_arrays(struct reading *reading, uint32_t i)
+{
+    struct net_layer *layer = &reading->model->layers[i];
+    const struct net_fields *f = &layer->f;
+    if (f->kind == NET_TABLE) {
+        layer->tables = take(reading, (uint64_t)f->groups * 256);
+        return layer->tables ? NULL : "the file ends before its tables do";
+    }
+    if (f->kind != NET_CONVOLUTION)
+        return NULL;
+    const uint64_t each =
+        (uint64_t)f->kernel_y * f->kernel_x * (reading->model->tensors[f->a].channels / f->groups);
+    const uint64_t table = f->channels * sizeof(int32_t);
+    layer->weights = take(reading, each * f->channels);
+    layer->bias = take(reading, table);
+    layer->mul = take(reading, table);
+    layer->shift = take(reading, table);
+    if (!layer->shift)
+        return "the file ends before its weights do";
+    const char *fault = NULL;
+    for (uint32_t c = 0; c < f->channels && !fault; c++)
+        fault = check_channel(layer->weights + c * each, each, layer->bias[c], layer->mul[c],
+                              layer->shift[c]);
+    return fault;
 }
 
 /* --- the file ------------------------------------------------------------------------------------ */
@@ -329,7 +319,7 @@ static bool is_name(const char name[NET_NAME])
            memcmp(name + length, zeros, NET_NAME - length) == 0;
 }
 
-static const char *read_output(struct net_model *model, uint32_t i)
+static const char *check_output(struct net_model *model, uint32_t i)
 {
     const struct net_output *output = &model->outputs[i];
     if (!is_name(output->name))
@@ -337,7 +327,7 @@ static const char *read_output(struct net_model *model, uint32_t i)
     for (uint32_t other = 0; other < i; other++)
         if (strcmp(model->outputs[other].name, output->name) == 0)
             return "another one has its name";
-    if (output->tensor > model->layer_count)
+    if (output->tensor > model->header->layers)
         return "its tensor does not exist";
     if (net_tensor_values(&model->tensors[output->tensor]) > NET_VALUES_MAX)
         return "it has more than 65,536 values";
@@ -363,8 +353,9 @@ static bool is_text(uint32_t *lines, bool *has_empty, const char *text, uint32_t
     return bytes == 0 || text[bytes - 1] == '\n';
 }
 
-static const char *read_texts(struct reading *reading, const struct header *header)
+static const char *read_texts(struct reading *reading)
 {
+    const struct net_header *header = reading->model->header;
     struct net_classes *classes = &reading->model->classes;
     uint32_t lines;
     bool has_empty;
@@ -388,8 +379,6 @@ static const char *read_texts(struct reading *reading, const struct header *head
     return NULL;
 }
 
-/* Reads the linear layer of the classes, whose columns are known only after the layers. It precedes
- * their arrays, so its output's size is taken from the layer as written, and checked later. */
 static const char *read_classes(struct reading *reading)
 {
     const struct net_model *model = reading->model;
@@ -397,16 +386,7 @@ static const char *read_classes(struct reading *reading)
     if (classes->count == 0)
         return NULL;
     const uint32_t tensor = model->outputs[classes->output].tensor;
-    struct net_tensor size = {.height = model->height, .width = model->width, .channels = 3};
-    if (tensor > model->layer_count)
-        return "its classes belong to an output that does not exist";
-    if (tensor > 0) {
-        const struct net_fields *f = &model->layers[tensor - 1].f;
-        size = (struct net_tensor){.height = f->height, .width = f->width, .channels = f->channels};
-    }
-    if (check_size(&size) || net_tensor_values(&size) > NET_VALUES_MAX)
-        return "its classes belong to an output that is too large";
-    classes->columns = (uint32_t)net_tensor_values(&size);
+    classes->columns = (uint32_t)net_tensor_values(&model->tensors[tensor]);
     classes->weights = take(reading, (uint64_t)classes->count * classes->columns);
     classes->scale = take(reading, classes->count * sizeof(float));
     classes->bias = take(reading, classes->count * sizeof(float));
@@ -418,43 +398,47 @@ static const char *read_classes(struct reading *reading)
     return NULL;
 }
 
-/* Reads everything; returns what is wrong, or NULL. `where` names the part at fault, if any. */
-static const char *read_all(struct reading *reading, const struct header *header, char where[64])
+/* Checks the layers, whose sizes tell the sizes of all arrays, then reads these; returns what is
+ * wrong, or NULL. `where` names the part at fault, if any. */
+static const char *read_all(struct reading *reading, char where[64])
 {
     struct net_model *model = reading->model;
-    const char *fault;
+    const uint32_t layers = model->header->layers;
+    const char *fault = NULL;
     uint64_t values = 0;
-    if ((fault = read_texts(reading, header)) || (fault = read_classes(reading)))
-        return fault;
-    for (uint32_t i = 0; i < model->layer_count; i++)
-        if ((fault = read_layer(reading, i))) {
-            snprintf(where, 64, "layer %u (%s): ", i,
-                     model->layers[i].f.kind < NET_KINDS ? kinds[model->layers[i].f.kind].name
-                                                         : "?");
-            return fault;
+    for (uint32_t i = 0; i < 2 * layers && !fault; i++) {
+        if (i == layers) {
+            for (uint32_t t = 0; t <= layers; t++)
+                if ((values += framed_values(&model->tensors[t])) > TENSORS_VALUES_MAX)
+                    return too_large;
+            for (uint32_t o = 0; o < model->header->outputs; o++)
+                if ((fault = check_output(model, o))) {
+                    snprintf(where, 64, "output %u: ", o);
+                    return fault;
+                }
+            if ((fault = read_texts(reading)) || (fault = read_classes(reading)))
+                return fault;
         }
-    for (uint32_t i = 0; i <= model->layer_count; i++)
-        if ((values += framed_values(&model->tensors[i])) > TENSORS_VALUES_MAX)
-            return too_large;
-    for (uint32_t i = 0; i < model->output_count; i++)
-        if ((fault = read_output(model, i))) {
-            snprintf(where, 64, "output %u: ", i);
-            return fault;
-        }
-    return reading->at == reading->size ? NULL : "bytes follow its last layer";
+        fault = i < layers ? check_layer(model, i) : read_arrays(reading, i - layers);
+        const uint32_t kind = model->layers[i % layers].f.kind;
+        if (fault)
+            snprintf(where, 64, "layer %u (%s): ", i % layers,
+                     kind < NET_KINDS ? kinds[kind].name : "?");
+    }
+    return fault || reading->at == reading->size ? fault : "bytes follow its last layer";
 }
 
 /* Checks the header and the digest, which it writes. */
-static const char *check_header(char hex[65], const struct header *header, const void *bytes,
-                                size_t size)
+static const char *check_header(char hex[65], const struct net_header *header, size_t size)
 {
     const struct net_tensor picture = {
         .height = header->height, .width = header->width, .channels = 3};
-    uint8_t digest[SHA_BYTES];
+    const uint8_t *bytes = (const uint8_t *)header;
+    uint8_t digest[NET_DIGEST_BYTES];
     if (header->bytes != size)
         return "it is cut off, or bytes follow it";
-    sha256_of(digest, bytes, size - SHA_BYTES);
-    if (memcmp(digest, (const uint8_t *)bytes + size - SHA_BYTES, SHA_BYTES) != 0)
+    sha256_of(digest, bytes, size - NET_DIGEST_BYTES);
+    if (memcmp(digest, bytes + size - NET_DIGEST_BYTES, NET_DIGEST_BYTES) != 0)
         return "it is damaged: its SHA-256 does not match";
     sha256_of(digest, bytes, size);
     sha256_hex(hex, digest);
@@ -470,62 +454,55 @@ static const char *check_header(char hex[65], const struct header *header, const
         return "its pictures have no side, or too large ones";
     if (sizeof *header + header->outputs * sizeof(struct net_output) +
             header->layers * sizeof(struct net_fields) >
-        size - SHA_BYTES)
+        size - NET_DIGEST_BYTES)
         return "it ends before its layers do";
     return NULL;
 }
 
-enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
-                           const char *subject, struct error *err)
+static enum status read_model(struct net_model *model, const char *subject, struct error *err)
 {
-    struct header header;
-    char where[64] = "", digest[65];
-    *out = NULL;
-    if (size < sizeof header + SHA_BYTES || size > FILE_BYTES_MAX ||
-        memcmp(bytes, magic, sizeof magic - 1) != 0)
+    const struct net_header *header = model->header = (const void *)model->bytes;
+    char where[64] = "";
+    if (model->size < sizeof *header + NET_DIGEST_BYTES || model->size > FILE_BYTES_MAX ||
+        memcmp(header->magic, NET_MAGIC, sizeof header->magic - 1) != 0)
         return error_set(err, STATUS_FAILED,
                          "%s: not a clpipe network: clpipe-network makes one from an ONNX file",
                          subject);
-    memcpy(&header, bytes, sizeof header);
-    if (memcmp(header.magic, magic, sizeof magic) != 0)
+    if (memcmp(header->magic, NET_MAGIC, sizeof header->magic) != 0)
         return error_set(err, STATUS_FAILED, "%s: not a network of version 1", subject);
-    const char *fault = check_header(digest, &header, bytes, size);
-    if (fault)
-        return error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s", subject,
-                         fault);
-
-    const size_t layers_at = sizeof header + header.outputs * sizeof(struct net_output);
-    struct net_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return error_memory(err, sizeof *model, "a network");
-    *model = (struct net_model){.height = header.height,
-                                .width = header.width,
-                                .fit = header.fit,
-                                .crop = header.crop,
-                                .layer_count = header.layers,
-                                .output_count = header.outputs,
-                                .size = size};
-    model->layers = held_array(&model->held, header.layers, sizeof *model->layers);
-    model->tensors = held_array(&model->held, header.layers + 1, sizeof *model->tensors);
-    model->bytes = held_array(&model->held, size, 1);
-    enum status status = held_check(&model->held, "a network", err);
-    if (status == STATUS_OK) {
-        memcpy(model->digest, digest, sizeof digest);
-        memcpy(model->bytes, bytes, size);
+    const char *fault = check_header(model->digest, header, model->size);
+    if (!fault) {
+        model->outputs = (const void *)(header + 1);
+        model->layers = held_array(&model->held, header->layers, sizeof *model->layers);
+        model->tensors = held_array(&model->held, header->layers + 1, sizeof *model->tensors);
+        if (held_check(&model->held, "a network", err) != STATUS_OK)
+            return STATUS_FAILED;
         model->tensors[0] = (struct net_tensor){
-            .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
-        memcpy(model->outputs, model->bytes + sizeof header, layers_at - sizeof header);
-        for (uint32_t i = 0; i < model->layer_count; i++)
-            memcpy(&model->layers[i].f, model->bytes + layers_at + i * sizeof(struct net_fields),
-                   sizeof(struct net_fields));
-        struct reading reading = {model, size - SHA_BYTES,
-                                  layers_at + header.layers * sizeof(struct net_fields)};
-        fault = read_all(&reading, &header, where);
-        if (fault)
-            status = error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s%s",
-                               subject, where, fault);
+            .height = header->height, .width = header->width, .channels = 3, .zero = header->zero};
+        const struct net_fields *fields = (const void *)(model->outputs + header->outputs);
+        for (uint32_t i = 0; i < header->layers; i++)
+            model->layers[i].f = fields[i];
+        struct reading reading = {
+            model, model->size - NET_DIGEST_BYTES,
+            (uint64_t)((const uint8_t *)(fields + header->layers) - model->bytes)};
+        fault = read_all(&reading, where);
     }
-    *out = model;
+    return fault ? error_set(err, STATUS_FAILED, "%s: not a network that can be used: %s%s",
+                             subject, where, fault)
+                 : STATUS_OK;
+}
+
+enum status net_model_read(struct net_model **out, uint8_t *bytes, size_t size, const char *subject,
+                           struct error *err)
+{
+    struct net_model *model = *out = calloc(1, sizeof *model);
+    if (!model) {
+        free(bytes);
+        return error_memory(err, sizeof *model, "a network");
+    }
+    model->bytes = bytes;
+    model->size = size;
+    const enum status status = read_model(model, subject, err);
     if (status != STATUS_OK)
         net_model_close(out);
     return status;
@@ -539,18 +516,18 @@ enum status net_model_open(struct net_model **out, const char *path, struct erro
     if (fd < 0)
         return error_errno(err, STATUS_FAILED, errno, "open", "%s: the network cannot be read",
                            path);
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
-        close(fd);
-        return error_set(err, STATUS_FAILED,
-                         "%s: not a clpipe network: it is not a file, or too large", path);
-    }
-    char *bytes;
+    char *bytes = NULL;
     size_t size;
-    enum status status = read_to_end(&bytes, &size, fd, path, err);
-    if (status == STATUS_OK)
-        status = net_model_read(out, bytes, size, path, err);
-    free(bytes);
+    enum status status = STATUS_FAILED;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX)
+        error_set(err, STATUS_FAILED, "%s: not a clpipe network: it is not a file, or too large",
+                  path);
+    else
+        status = read_to_end(&bytes, &size, fd, path, err);
     close(fd);
+    if (status == STATUS_OK)
+        return net_model_read(out, (uint8_t *)bytes, size, path, err);
+    free(bytes);
     return status;
 }
 
@@ -559,6 +536,7 @@ void net_model_close(struct net_model **model)
     if (!*model)
         return;
     held_free(&(*model)->held);
+    free((*model)->bytes);
     free(*model);
     *model = NULL;
 }
@@ -566,9 +544,9 @@ void net_model_close(struct net_model **model)
 const struct net_output *net_model_output(const struct net_model *model, const char *name)
 {
     const struct net_output *output = model->outputs;
-    while (output < model->outputs + model->output_count && strcmp(output->name, name) != 0)
+    while (output < model->outputs + model->header->outputs && strcmp(output->name, name) != 0)
         output++;
-    return output < model->outputs + model->output_count ? output : NULL;
+    return output < model->outputs + model->header->outputs ? output : NULL;
 }
 
 struct net_scaling net_layer_scaling(const struct net_layer *layer, uint32_t channel)

@@ -11,12 +11,26 @@
 
 #include <stdint.h>
 
-#define NET_NAME        32
-#define NET_LAYERS_MAX  4096u
-#define NET_OUTPUTS_MAX 16u
-#define NET_VALUES_MAX  65536u /* in an output, or channels of a tensor */
+#define NET_MAGIC        "clp-net1"
+#define NET_NAME         32
+#define NET_LAYERS_MAX   4096u
+#define NET_OUTPUTS_MAX  16u
+#define NET_VALUES_MAX   65536u /* in an output, or channels of a tensor */
+#define NET_ALIGNMENT    64u
+#define NET_DIGEST_BYTES 32u
 
 enum net_fit { NET_SQUASH, NET_CROP };
+
+/* The file begins with this; arrays are at multiples of NET_ALIGNMENT, and a digest ends it. */
+struct net_header {
+    char magic[8];
+    uint64_t bytes;
+    uint32_t height, width, zero; /* of the picture, which has 3 channels */
+    uint32_t fit, crop;           /* enum net_fit; in thousandths of the resized side */
+    uint32_t layers, outputs;
+    uint32_t about_bytes, names_bytes, classes, class_output;
+    uint32_t nothing[9];
+};
 
 /* The arrays belong to the model. */
 struct net_layer {
@@ -56,18 +70,15 @@ struct net_classes {
 
 /* Read-only once open, so any number of threads may use it. */
 struct net_model {
-    struct held held;       /* the arrays */
-    uint32_t height, width; /* of the picture, which has 3 channels */
-    enum net_fit fit;
-    uint32_t crop; /* in thousandths of the resized side */
-    uint32_t layer_count, output_count;
+    struct held held; /* layers and tensors */
     struct net_layer *layers;
-    struct net_tensor *tensors; /* layer_count + 1; the picture first */
-    struct net_output outputs[NET_OUTPUTS_MAX];
+    struct net_tensor *tensors; /* one more than layers; the picture first */
+    const struct net_header *header;
+    const struct net_output *outputs;
     struct net_classes classes;
     uint64_t products; /* multiplications per picture */
     char digest[65];   /* SHA-256 of the whole file */
-    uint8_t *bytes;    /* the file, `size` bytes */
+    uint8_t *bytes;    /* the file, `size` bytes, in which all arrays lie */
     size_t size;
     struct net_model *next; /* for use by whoever opened it */
 };
@@ -75,9 +86,10 @@ struct net_model {
 /* Reads a file of at most 1 GiB. STATUS_FAILED, with one line that names the path and the fault. */
 enum status net_model_open(struct net_model **out, const char *path, struct error *err);
 
-/* The same from bytes, which it copies; `subject` begins the error line. */
-enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
-                           const char *subject, struct error *err);
+/* The same from bytes, which it takes over (malloc), even on failure; `subject` begins the error
+ * line. */
+enum status net_model_read(struct net_model **out, uint8_t *bytes, size_t size, const char *subject,
+                           struct error *err);
 
 /* A small network with random weights, for self-tests: all kinds of layer, shapes that no vector size
  * divides, extreme zero points and limits, and every kernel of the device's table. Its outputs are

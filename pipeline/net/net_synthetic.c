@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER_BYTES 96u
-#define DIGEST_BYTES 32u
-#define FILE_BYTES   (512u << 10)
-#define LAYERS       (uint32_t)(sizeof layers / sizeof *layers)
-#define ALIGNMENT    64u
+#define FILE_BYTES (512u << 10)
+#define LAYERS     (uint32_t)(sizeof layers / sizeof *layers)
 
 /* clang-format off */
 #define CONVOLUTION(from, h, w, c, ky, kx, stride, dilation, t, l, of, z, least, most)             \
@@ -67,78 +64,73 @@ static const struct net_fields layers[] = {
 };
 /* clang-format on */
 
-struct writing {
-    uint8_t *bytes;
-    size_t at;
-    uint32_t random;
-};
-
-/* Appends an array at the next multiple of ALIGNMENT. */
-static void *put(struct writing *w, size_t bytes)
+static uint8_t next_byte(uint32_t *random)
 {
-    w->at = (w->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *array = w->bytes + w->at;
-    w->at += bytes;
+    return (uint8_t)(random_next(random) >> 24);
+}
+
+/* Appends an array. */
+static void *put(uint8_t *file, size_t *at, size_t bytes)
+{
+    void *array = file + (*at + NET_ALIGNMENT - 1) / NET_ALIGNMENT * NET_ALIGNMENT;
+    *at = (size_t)((uint8_t *)array - file) + bytes;
     return array;
 }
 
 /* Sums use the whole range of the result; unless channels come in fives, some are nearly dead or
  * saturated, with small shifts. */
-static void put_convolution(struct writing *w, const struct net_fields *f, uint32_t channels_a)
+static void put_convolution(uint8_t *file, size_t *at, const struct net_fields *f, uint32_t *random)
 {
-    const size_t taps = (size_t)f->kernel_y * f->kernel_x * (channels_a / f->groups);
-    int8_t *weights = put(w, f->channels * taps);
-    int32_t *bias = put(w, f->channels * sizeof *bias);
-    int32_t *mul = put(w, f->channels * sizeof *mul), *shift = put(w, f->channels * sizeof *shift);
-    for (uint32_t n = 0; n < f->channels; n++) {
+    const size_t n = f->channels;
+    const size_t taps = f->kernel_y * f->kernel_x * (layers[f->a - 1].channels / f->groups);
+    int8_t *weights = put(file, at, n * taps);
+    int32_t *bias = put(file, at, n * sizeof *bias);
+    int32_t *mul = put(file, at, n * sizeof *mul), *shift = put(file, at, n * sizeof *shift);
+    for (size_t c = 0; c < n; c++) {
         int exponent;
-        const bool is_dead = n % 11 == 10 && f->channels % 5 != 0;
+        const bool is_dead = c % 11 == 10 && n % 5 != 0;
         const double spread = is_dead ? 2 : 70 * sqrt((double)taps) * 128;
-        const double part = frexp(90 / spread / (1 + n % 3), &exponent);
+        const double part = frexp(90 / spread / (1 + (double)(c % 3)), &exponent);
         for (size_t i = 0; i < taps; i++)
-            weights[n * taps + i] =
-                is_dead ? (int8_t)(i == 0) : (int8_t)(random_next(&w->random) >> 24);
-        bias[n] = (int32_t)(random_next(&w->random) >> 16) - 32768;
-        bias[n] = is_dead ? bias[n] % 64 : bias[n];
-        mul[n] = (int32_t)(part * 0x7fffffff);
-        shift[n] = 31 - exponent;
+            weights[c * taps + i] = is_dead ? i == 0 : (int8_t)next_byte(random);
+        bias[c] = (int32_t)(random_next(random) >> 16) - 32768;
+        bias[c] = is_dead ? bias[c] % 64 : bias[c];
+        mul[c] = (int32_t)(part * 0x7fffffff);
+        shift[c] = 31 - exponent;
     }
 }
 
 enum status net_synthetic(struct net_model **out, struct error *err)
 {
-    uint32_t header[HEADER_BYTES / 4] = {0};
-    const struct net_output outputs[] = {
+    static const struct net_output outputs[] = {
         {.name = "sums", .tensor = LAYERS, .mul = 1 << 30, .shift = 40},
         {.name = "scores", .tensor = LAYERS - 1, .mul = 1 << 30, .shift = 38},
     };
-    struct writing w = {.bytes = calloc(1, FILE_BYTES), .random = RANDOM_START};
+    uint32_t random = RANDOM_START;
+    size_t at = sizeof(struct net_header) + sizeof outputs + sizeof layers;
+    uint8_t *file = calloc(1, FILE_BYTES);
     *out = NULL;
-    if (!w.bytes)
+    if (!file)
         return error_memory(err, FILE_BYTES, "a network");
-    w.at = HEADER_BYTES;
-    memcpy(w.bytes + w.at, outputs, sizeof outputs);
-    w.at += sizeof outputs;
-    memcpy(w.bytes + w.at, layers, sizeof layers);
-    w.at += sizeof layers;
-    put(&w, 0); /* no text and no names */
-    for (uint32_t i = 0; i < LAYERS; i++) {
-        const struct net_fields *f = &layers[i];
-        if (f->kind == NET_CONVOLUTION)
-            put_convolution(&w, f, layers[f->a - 1].channels);
-        uint8_t *tables = f->kind == NET_TABLE ? put(&w, f->groups * 256) : NULL;
+    memcpy(file + sizeof(struct net_header), outputs, sizeof outputs);
+    memcpy(file + sizeof(struct net_header) + sizeof outputs, layers, sizeof layers);
+    put(file, &at, 0); /* no text and no names */
+    for (const struct net_fields *f = layers; f < layers + LAYERS; f++) {
+        uint8_t *tables = f->kind == NET_TABLE ? put(file, &at, f->groups * 256) : NULL;
         for (uint32_t j = 0; tables && j < f->groups * 256; j++)
-            tables[j] = (uint8_t)(random_next(&w.random) >> 24);
+            tables[j] = next_byte(&random);
+        if (f->kind == NET_CONVOLUTION)
+            put_convolution(file, &at, f, &random);
     }
-    const uint64_t bytes = w.at + DIGEST_BYTES;
-    const uint32_t about[] = {
-        17, 13, 128, NET_SQUASH, 1000, LAYERS, sizeof outputs / sizeof *outputs};
-    memcpy(header, "clp-net1", 8);
-    memcpy(header + 2, &bytes, sizeof bytes);
-    memcpy(header + 4, about, sizeof about);
-    memcpy(w.bytes, header, sizeof header);
-    sha256_of(w.bytes + w.at, w.bytes, w.at);
-    const enum status status = net_model_read(out, w.bytes, bytes, "a synthetic network", err);
-    free(w.bytes);
-    return status;
+    const struct net_header header = {.magic = NET_MAGIC,
+                                      .bytes = at + NET_DIGEST_BYTES,
+                                      .height = 17,
+                                      .width = 13,
+                                      .zero = 128,
+                                      .crop = 1000,
+                                      .layers = LAYERS,
+                                      .outputs = sizeof outputs / sizeof *outputs};
+    memcpy(file, &header, sizeof header);
+    sha256_of(file + at, file, at);
+    return net_model_read(out, file, header.bytes, "a synthetic network", err);
 }

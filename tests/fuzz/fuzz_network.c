@@ -25,7 +25,7 @@ static bool compute(uint32_t *words, const struct net_model *model, const uint8_
     uint8_t *scratch = host_scratch(engine);
     fuzz_check(scratch);
     host_engine_run(engine, scratch, picture);
-    for (uint32_t i = 0; i < model->output_count; i++) {
+    for (uint32_t i = 0; i < model->header->outputs; i++) {
         host_engine_words(words, engine, scratch, &model->outputs[i]);
         words += net_tensor_values(&model->tensors[model->outputs[i].tensor]);
     }
@@ -38,12 +38,12 @@ static bool compute(uint32_t *words, const struct net_model *model, const uint8_
 static size_t word_bytes(const struct net_model *model, uint32_t share)
 {
     uint64_t bytes = 0, words = 0;
-    for (uint32_t i = 0; i <= model->layer_count; i++) {
+    for (uint32_t i = 0; i <= model->header->layers; i++) {
         const struct net_tensor *t = &model->tensors[i];
         bytes += (t->height + (uint64_t)t->top + t->bottom) *
                  (t->width + (uint64_t)t->left + t->right) * t->channels;
     }
-    for (uint32_t i = 0; i < model->output_count; i++)
+    for (uint32_t i = 0; i < model->header->outputs; i++)
         words += net_tensor_values(&model->tensors[model->outputs[i].tensor]);
     return model->products > MOST_PRODUCTS / share || bytes > MOST_BYTES / share ? 0 : 4 * words;
 }
@@ -55,7 +55,10 @@ void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t 
     (void)target;
     struct error err = ERROR_INIT;
     struct net_model *model;
-    if (net_model_read(&model, data, size, "bytes", &err) != STATUS_OK) {
+    uint8_t *copy = malloc(size + 1);
+    fuzz_check(copy);
+    memcpy(copy, data, size);
+    if (net_model_read(&model, copy, size, "bytes", &err) != STATUS_OK) {
         fuzz_check(!model && err.status != STATUS_OK && !strchr(err.sentence, '\n'));
         return;
     }
