@@ -470,40 +470,34 @@ enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
     return status;
 }
 
-/* The model input for every byte value of a channel, in the model's type. */
-union table {
-    float wide[256];
-    uint16_t half[256];
-};
-
-static void make_tables(union table tables[3], const struct runtime_job *job, int type)
+/* The bits of the model's input for every byte value of each channel. */
+static void make_table(uint32_t table[3 * 256], const struct runtime_job *job, int type)
 {
     for (unsigned i = 0; i < 3 * 256; i++) {
         const unsigned c = i / 256, q = i % 256;
         const float value = (float)(((double)q / 255 - job->mean[c]) / job->std[c]);
-        if (type == RUNTIME_HALF)
-            tables[c].half[q] = half_of_float(value);
-        else
-            tables[c].wide[q] = value;
+        uint32_t bits = type == RUNTIME_HALF ? half_of_float(value) : q;
+        if (type == RUNTIME_FLOAT)
+            memcpy(&bits, &value, sizeof bits);
+        table[i] = bits;
     }
 }
 
-static void put_picture(uint8_t *input, const uint8_t *rgb, const union table tables[3],
+static void put_picture(void *input, const uint8_t *rgb, const uint32_t table[3 * 256],
                         const struct runtime_job *job, int type)
 {
-    const size_t pixels = (size_t)job->width * job->height,
-                 step = job->layout == RUNTIME_NHWC ? 3 : 1;
+    const size_t pixels = (size_t)job->width * job->height;
+    const size_t step = job->layout == RUNTIME_NHWC ? 3 : 1;
     for (unsigned c = 0; c < 3; c++) {
         const size_t first = step == 3 ? c : c * pixels;
+        const uint32_t *own = table + 256 * c;
         const uint8_t *from = rgb + c;
-        float *wide = (float *)(void *)input + first;
-        uint16_t *half = (uint16_t *)(void *)input + first;
-        for (size_t p = 0; type == RUNTIME_FLOAT && p < pixels; p++)
-            wide[p * step] = tables[c].wide[from[3 * p]];
-        for (size_t p = 0; type == RUNTIME_HALF && p < pixels; p++)
-            half[p * step] = tables[c].half[from[3 * p]];
-        for (size_t p = 0; type == RUNTIME_UINT8 && p < pixels; p++)
-            input[first + p * step] = from[3 * p];
+        for (size_t p = 0, to = first; type == RUNTIME_FLOAT && p < pixels; p++, to += step)
+            ((uint32_t *)input)[to] = own[from[3 * p]];
+        for (size_t p = 0, to = first; type == RUNTIME_HALF && p < pixels; p++, to += step)
+            ((uint16_t *)input)[to] = (uint16_t)own[from[3 * p]];
+        for (size_t p = 0, to = first; type == RUNTIME_UINT8 && p < pixels; p++, to += step)
+            ((uint8_t *)input)[to] = from[3 * p];
     }
 }
 
@@ -526,18 +520,6 @@ static void take_row(float *row, const float *values, const struct runtime *runt
                     path_for_message(shown, sizeof shown, runtime->path));
 }
 
-/* Makes an input of `total` pictures: the given ones, or none if NULL, then zeros. */
-static void put_batch(uint8_t *input, const uint8_t *const *pictures, uint32_t count,
-                      uint32_t total, const union table tables[3], const struct runtime_job *job,
-                      int type)
-{
-    const size_t bytes = picture_bytes(job, type);
-    const uint32_t given = pictures ? count : 0;
-    for (uint32_t k = 0; k < given; k++)
-        put_picture(input + k * bytes, pictures[k], tables, job, type);
-    memset(input + given * bytes, 0, (total - given) * bytes);
-}
-
 enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job, uint32_t *values,
                          const uint8_t *const *pictures, float *const *rows, uint32_t count,
                          struct error *err)
@@ -545,12 +527,13 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     struct shared *shared = runtime->shared;
     const int64_t fixed = runtime->about.input.dim[0];
     const int type = runtime->about.input.type;
-    const uint32_t fit = (uint32_t)min_u64(INPUT_BYTES / picture_bytes(job, type), BATCH_MOST);
+    const size_t bytes = picture_bytes(job, type);
+    const uint32_t fit = (uint32_t)min_u64(INPUT_BYTES / bytes, BATCH_MOST);
     const uint32_t usual = PIXELS / (job->width * job->height);
     const uint32_t batch = fixed > 0 ? (uint32_t)fixed : min_u32(usual, fit);
     /* On CUDA the number of pictures determines the algorithms. */
     const bool is_padded = fixed > 0 || runtime->cuda;
-    union table tables[3];
+    uint32_t table[3 * 256], side = 0;
     char shown[256];
     enum status status = STATUS_OK;
     path_for_message(shown, sizeof shown, runtime->path);
@@ -558,35 +541,38 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
         return error_set(err, STATUS_USAGE,
                          "the network %s takes %lld pictures at once, but at most %u fit", shown,
                          (long long)fixed, fit);
-    make_tables(tables, job, type);
+    make_table(table, job, type);
     pthread_mutex_lock(&runtime->lock);
-    uint32_t here = min_u32(count, batch), side = 0;
-    put_batch(shared->input[side], pictures, here, is_padded ? batch : here, tables, job, type);
-    for (uint32_t i = 0, next; i < count && status == STATUS_OK; i += here, here = next) {
-        if (runtime->process <= 0) {
+    /* While the process computes the `asked` pictures before i, the `here` next are prepared. */
+    for (uint32_t i = 0, asked = 0, here;
+         (here = min_u32(count - i, batch)) + asked > 0 && status == STATUS_OK;
+         i += here, asked = here, side = 1 - side) {
+        const uint32_t given = pictures ? here : 0, total = is_padded ? batch : here;
+        for (uint32_t k = 0; k < given; k++)
+            put_picture(shared->input[side] + k * bytes, pictures[i + k], table, job, type);
+        if (here > 0) /* the others are zeros */
+            memset(shared->input[side] + given * bytes, 0, (total - given) * bytes);
+        if (asked > 0)
+            status = take_answer(runtime, STATUS_FAILED, err);
+        const uint32_t made = shared->values;
+        if (asked > 0 && status == STATUS_OK) {
+            *values = *values ? *values : made;
+            if (made != *values || made > RUNTIME_VALUES_MAX)
+                status = error_set(err, STATUS_FAILED,
+                                   "the network %s made rows of %u values, then of %u", shown,
+                                   *values, made);
+        }
+        for (uint32_t k = 0; rows && status == STATUS_OK && k < asked; k++)
+            take_row(rows[i - asked + k], shared->rows + (size_t)k * made, runtime, made);
+        if (status == STATUS_OK && here > 0 && runtime->process <= 0)
             status =
                 error_set(err, STATUS_FAILED, "the process of the network %s has ended", shown);
+        if (status != STATUS_OK || here == 0)
             break;
-        }
-        shared->count = is_padded ? batch : here;
+        shared->count = total;
         shared->side = side;
         shared->job = *job;
         sem_post(&shared->asked);
-        /* While the process computes them, the next ones are prepared. */
-        side = 1 - side;
-        next = min_u32(count - i - here, batch);
-        if (next > 0)
-            put_batch(shared->input[side], pictures ? pictures + i + here : NULL, next,
-                      is_padded ? batch : next, tables, job, type);
-        status = take_answer(runtime, STATUS_FAILED, err);
-        const uint32_t made = shared->values;
-        *values = *values ? *values : made;
-        if (status == STATUS_OK && (made != *values || made > RUNTIME_VALUES_MAX))
-            status =
-                error_set(err, STATUS_FAILED, "the network %s made rows of %u values, then of %u",
-                          shown, *values, made);
-        for (uint32_t k = 0; rows && status == STATUS_OK && k < here; k++)
-            take_row(rows[i + k], shared->rows + (size_t)k * made, runtime, made);
     }
     pthread_mutex_unlock(&runtime->lock);
     return status;
