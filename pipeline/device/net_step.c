@@ -173,12 +173,11 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 
 /* --- on the host ----------------------------------------------------------------------------- */
 
-/* Work list of pictures for the threads. */
+/* Pictures and their words. */
 struct host_job {
     const struct net *net;
-    const uint8_t *pixels;
-    const struct net_part *parts;
-    uint32_t *words;
+    const uint8_t **pictures;
+    float **rows; /* of the host's engine: integers */
     uint32_t count;
     atomic_uint next; /* below `count` at the end: no thread had memory */
 };
@@ -189,44 +188,26 @@ static void *compute_pictures(void *context)
     const struct host_engine *engine = job->net->engine;
     uint8_t *scratch = host_scratch(engine);
     for (uint32_t i; scratch && (i = job->next++) < job->count;) {
-        const struct net_part *part = &job->parts[i];
-        if (part->words == NET_NO_WORDS)
-            continue;
-        host_engine_run(engine, scratch, job->pixels + part->offset);
-        host_engine_words(job->words + part->words, engine, scratch, job->net->output);
+        host_engine_run(engine, scratch, job->pictures[i]);
+        host_engine_words((uint32_t *)(void *)job->rows[i], engine, scratch, job->net->output);
     }
     free(scratch);
     return NULL;
 }
 
-/* Uses as many threads as the device has compute units. */
+/* The host's engine uses as many threads as the device has compute units. */
 static enum status compute_all(struct host_job *job, struct error *err)
 {
+    const struct feature_net *net = &job->net->feature->net;
     const uint32_t units = ocl_context_device(job->net->context)->compute_units;
+    uint32_t values = net->values;
+    if (!job->net->engine)
+        return runtime_rows(net->runtime, &net->job, &values, job->pictures, job->rows, job->count,
+                            err);
     threads_run(compute_pictures, job, min_u32(units, job->count));
     return job->next >= job->count
                ? STATUS_OK
                : error_memory(err, host_scratch_bytes(job->net->engine), "the values of a network");
-}
-
-static enum status ask_runtime(const struct host_job *job, struct error *err)
-{
-    const struct feature_net *net = &job->net->feature->net;
-    const uint8_t **pictures = calloc(job->count, sizeof *pictures);
-    float **rows = calloc(job->count, sizeof *rows);
-    uint32_t there = 0, values = net->values;
-    for (uint32_t i = 0; pictures && rows && i < job->count; i++)
-        if (job->parts[i].words != NET_NO_WORDS) {
-            pictures[there] = job->pixels + job->parts[i].offset;
-            rows[there++] = (float *)(void *)job->words + job->parts[i].words;
-        }
-    const enum status status =
-        pictures && rows
-            ? runtime_rows(net->runtime, &net->job, &values, pictures, rows, there, err)
-            : error_memory(err, job->count * sizeof *rows, "the rows of a network");
-    free(rows);
-    free(pictures);
-    return status;
 }
 
 /* Maps the slot's buffers while the host computes. */
@@ -243,13 +224,21 @@ static enum status enqueue_host(const struct net *net, struct ocl_queue *queue, 
         status = ocl_enqueue_map(&mapped[i], queue, "map for the network", buffers[i], true,
                                  flags[i], 0, bytes, io->waits, NULL, err);
     }
+    const struct net_part *parts = mapped[1];
+    struct held held = {0};
     struct host_job job = {.net = net,
-                           .pixels = mapped[0],
-                           .parts = mapped[1],
-                           .words = mapped[2],
-                           .count = io->counts[0]};
+                           .pictures = held_array(&held, io->counts[0], sizeof *job.pictures),
+                           .rows = held_array(&held, io->counts[0], sizeof *job.rows)};
     if (status == STATUS_OK)
-        status = net->engine ? compute_all(&job, err) : ask_runtime(&job, err);
+        status = held_check(&held, "the rows of a network", err);
+    for (uint32_t i = 0; i < io->counts[0] && status == STATUS_OK; i++)
+        if (parts[i].words != NET_NO_WORDS) {
+            job.pictures[job.count] = (const uint8_t *)mapped[0] + parts[i].offset;
+            job.rows[job.count++] = (float *)mapped[2] + parts[i].words;
+        }
+    if (status == STATUS_OK)
+        status = compute_all(&job, err);
+    held_free(&held);
     for (unsigned i = 0; i < 3; i++)
         if (mapped[i] && ocl_enqueue_unmap(queue, "unmap", buffers[i], mapped[i], OCL_NO_WAITS,
                                            i == 2 ? &io->events[0] : NULL,
