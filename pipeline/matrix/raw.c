@@ -182,22 +182,23 @@ static enum status read_exactly(const struct raw *raw, uint64_t at, size_t size,
                : error_set(err, STATUS_FAILED, "%s was truncated while it was read", raw->shown);
 }
 
-static enum status read_contiguous(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+static enum status read_contiguous(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                                    bool values, struct error *err)
 {
     unsigned char buffer[BUFFER_BYTES];
+    uint64_t at = first * raw->row_bytes, size = count * raw->row_bytes;
     float *to = out;
     if (!values && size >= AHEAD_BYTES)
         posix_fadvise(raw->fd, (off_t)(raw->start + at + size), (off_t)size, POSIX_FADV_WILLNEED);
     if (!values || values_direct(raw->format))
         return read_exactly(raw, at, (size_t)size, out, err);
     while (size > 0) {
-        const size_t part = (size_t)min_u64(size, BUFFER_BYTES), count = part / raw->element;
+        const size_t part = (size_t)min_u64(size, BUFFER_BYTES), read = part / raw->element;
         const enum status status = read_exactly(raw, at, part, buffer, err);
         if (status != STATUS_OK)
             return status;
-        values_convert(to, buffer, count, raw->format);
-        to += count;
+        values_convert(to, buffer, read, raw->format);
+        to += read;
         at += part;
         size -= part;
     }
@@ -225,64 +226,38 @@ enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t st
     return status ? status : raw_check_length(raw, err);
 }
 
-/* Reads any bytes; as float32 only whole rows. */
-static enum status read_by_hdf5(const struct raw *raw, uint64_t at, uint64_t size, void *out,
-                                bool values, struct error *err)
-{
-    const uint64_t skipped = at % raw->row_bytes;
-    const hsize_t start[2] = {at / raw->row_bytes, 0};
-    const hsize_t extent[2] = {(skipped + size + raw->row_bytes - 1) / raw->row_bytes,
-                               raw->columns};
-    const hid_t memory = values ? H5T_NATIVE_FLOAT : H5I_INVALID_HID;
-    if (extent[0] * raw->row_bytes == size)
-        return raw_read_block(raw, memory, start, extent, out, err);
-    unsigned char *rows = malloc(extent[0] * raw->row_bytes);
-    if (!rows)
-        return error_memory(err, extent[0] * raw->row_bytes, "rows");
-    const enum status status = raw_read_block(raw, memory, start, extent, rows, err);
-    if (status == STATUS_OK)
-        memcpy(out, rows + skipped, size);
-    free(rows);
-    return status;
-}
-
-enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+enum status raw_read_either(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                             bool values, struct error *err)
 {
-    const uint64_t row = raw->row_bytes, all = raw->rows * row;
-    if (at > all || size > all - at)
+    const hsize_t start[2] = {first, 0}, extent[2] = {count, raw->columns};
+    if (first > raw->rows || count > raw->rows - first)
         return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
-                         raw->shown, (unsigned long long)raw->rows,
-                         (unsigned long long)(size / row), (unsigned long long)(at / row));
-    if (size == 0)
+                         raw->shown, (unsigned long long)raw->rows, (unsigned long long)count,
+                         (unsigned long long)first);
+    if (count == 0 || raw->row_bytes == 0)
         return STATUS_OK;
     if (raw->layout == RAW_SEGMENTS)
-        return raw_segments_read(raw, at, size, out, values, err);
+        return raw_segments_read(raw, first, count, out, values, err);
     if (raw->layout < RAW_CONTIGUOUS || (values && !raw->format.kind))
-        return read_by_hdf5(raw, at, size, out, values, err);
-    return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, at, size, out,
+        return raw_read_block(raw, values ? H5T_NATIVE_FLOAT : H5I_INVALID_HID, start, extent, out,
+                              err);
+    return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, first, count, out,
                                                                            values, err);
-}
-
-enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,
-                           struct error *err)
-{
-    const enum status status = raw_read_either(raw, at, size, bytes, false, err);
-    if (status == STATUS_OK && raw->format.kind && raw->format.big_endian)
-        values_swap(bytes, (size_t)(size / raw->element), raw->element);
-    return status;
 }
 
 enum status raw_read(const struct raw *raw, uint64_t first, uint64_t count, void *rows,
                      struct error *err)
 {
-    return raw_read_bytes(raw, first * raw->row_bytes, count * raw->row_bytes, rows, err);
+    const enum status status = raw_read_either(raw, first, count, rows, false, err);
+    if (status == STATUS_OK && raw->format.kind && raw->format.big_endian)
+        values_swap(rows, (size_t)(count * raw->columns), raw->element);
+    return status;
 }
 
 enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count, float *rows,
                            struct error *err)
 {
-    return raw_read_either(raw, first * raw->row_bytes, count * raw->row_bytes, rows, true, err);
+    return raw_read_either(raw, first, count, rows, true, err);
 }
 
 bool raw_is_parallel(const struct raw *raw)

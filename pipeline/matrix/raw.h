@@ -68,13 +68,9 @@ void raw_close(struct raw **raw);
 void raw_of_file(struct raw *out, int fd, uint64_t start, uint64_t rows, uint32_t columns,
                  struct value_format format, const char *path);
 
-/* Reads bytes [at, at + size) of all values, numbers in little-endian order: for big-endian numbers
- * `at` and `size` are multiples of `element`. STATUS_FAILED without `native` in the error: the file
- * is damaged. Thread-safe. */
-enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,
-                           struct error *err);
-/* Read rows [first, first + count) as bytes, or with each value rounded to float32, values beyond
- * it becoming infinite. Thread-safe. */
+/* Read rows [first, first + count) as bytes, numbers in little-endian order, or with each value
+ * rounded to float32, values beyond it becoming infinite. STATUS_FAILED without `native` in the
+ * error: the file is damaged. Thread-safe. */
 enum status raw_read(const struct raw *raw, uint64_t first, uint64_t count, void *rows,
                      struct error *err);
 enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count, float *rows,

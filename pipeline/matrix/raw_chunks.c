@@ -2,7 +2,7 @@
  * thread undoes the filters. With other filters, or if it does not find a chunk, HDF5 reads the
  * values.
  *
- * Chunks with the same rows form a band. Inflated bands are kept until all of their bytes have been
+ * Chunks with the same rows form a band. Inflated bands are kept until all of their rows have been
  * read, since reads seldom end at their borders: at most 128 MiB over all open datasets. A thread
  * that needs a band inflates one of its chunks; if other threads have taken all of them, it
  * inflates what will be needed next instead of waiting. */
@@ -27,7 +27,6 @@
 struct raw_chunks {
     uint64_t rows, columns; /* per chunk */
     uint32_t across;        /* chunks per band */
-    uint64_t band_bytes;    /* in the rows of a band */
     size_t bytes, room;     /* of a chunk's values; the largest accepted size of a stored chunk */
     bool known;             /* all filters are supported: */
     unsigned filters;
@@ -45,7 +44,7 @@ static struct band {
     const struct raw *raw; /* NULL: none */
     uint64_t number;
     unsigned char *values; /* chunk by chunk */
-    uint64_t used, left;   /* time of last use; bytes not yet read */
+    uint64_t used, left;   /* time of last use; rows not yet read */
     uint32_t next, done;   /* chunks taken, and inflated */
     unsigned users;        /* threads; data inflated by others does not change */
     struct error error;
@@ -91,7 +90,6 @@ static bool find_grid(struct raw_chunks *c, const struct raw *raw, hid_t list)
     c->columns = chunk[1];
     c->bytes = (size_t)(chunk[0] * chunk[1]) * raw->element;
     c->across = (uint32_t)((raw->columns + chunk[1] - 1) / chunk[1]);
-    c->band_bytes = chunk[0] * raw->row_bytes;
     /* zlib enlarges incompressible data by less than a thousandth. */
     c->room = c->bytes + c->bytes / 64 + 1024;
     return true;
@@ -339,7 +337,7 @@ static struct band *find_band(const struct raw *raw, uint64_t number)
  * one, or a new one. NULL: there is none. */
 static struct band *take_band(const struct raw *raw, uint64_t number, bool gently)
 {
-    const uint64_t bytes = room_of(raw), rows = raw->chunks->band_bytes;
+    const uint64_t bytes = room_of(raw), rows = raw->chunks->rows;
     struct band *oldest, *empty;
     for (;;) {
         oldest = empty = NULL;
@@ -366,7 +364,7 @@ static struct band *take_band(const struct raw *raw, uint64_t number, bool gentl
     *empty = (struct band){.raw = raw,
                            .number = number,
                            .values = values,
-                           .left = min_u64(rows, raw->rows * raw->row_bytes - number * rows)};
+                           .left = min_u64(rows, raw->rows - number * rows)};
     if (!values)
         error_memory(&empty->error, bytes, "a chunk of a dataset");
     return empty;
@@ -416,8 +414,8 @@ static void leave(struct band *band)
  * unreadable, which the thread that needs it will report. */
 static bool inflate_ahead(const struct raw *raw, uint64_t number)
 {
-    const uint64_t bytes = raw->chunks->band_bytes, all = raw->rows * raw->row_bytes;
-    const uint64_t end = min_u64(number + AHEAD, (all + bytes - 1) / bytes);
+    const uint64_t rows = raw->chunks->rows,
+                   end = min_u64(number + AHEAD, (raw->rows - 1) / rows + 1);
     while (++number < end) {
         struct band *band = find_band(raw, number);
         if (band && band->next == raw->chunks->across)
@@ -434,32 +432,30 @@ static bool inflate_ahead(const struct raw *raw, uint64_t number)
     return false;
 }
 
-/* Copies bytes [at, at + size) of the rows of a band from its chunks. */
-static void copy(const struct raw *raw, const unsigned char *band, uint64_t at, uint64_t size,
+/* Copies rows [first, first + count) of a band from its chunks. */
+static void copy(const struct raw *raw, const unsigned char *band, uint64_t first, uint64_t count,
                  unsigned char *out, bool values)
 {
     const struct raw_chunks *c = raw->chunks;
-    const uint64_t stride = raw->row_bytes, width = c->columns * raw->element, end = at + size;
+    const size_t size = values ? sizeof(float) : raw->element;
+    /* Rows of one chunk that are also contiguous in the result are copied at once. */
+    const uint64_t step = c->columns == raw->columns ? count : 1;
     for (uint64_t i = 0; i < c->across; i++)
-        for (uint64_t row = at / stride, first, last; row * stride < end; row++) {
-            const uint64_t begin = row * stride + i * width;
-            first = max_u64(begin, at);
-            last = min_u64(begin + min_u64(width, stride - i * width), end);
-            if (width == stride)
-                last = end;
-            const unsigned char *from = band + i * c->bytes + row * width + (first - begin);
-            if (first < last && values)
-                values_convert((float *)(void *)out + (first - at) / raw->element, from,
-                               (size_t)((last - first) / raw->element), raw->format);
-            else if (first < last)
-                memcpy(out + (first - at), from, last - first);
-            if (last == end)
-                break;
+        for (uint64_t row = 0; row < count; row += step) {
+            const uint64_t column = i * c->columns;
+            const size_t some = (size_t)(step * min_u64(c->columns, raw->columns - column));
+            const unsigned char *from =
+                band + i * c->bytes + (first + row) * c->columns * raw->element;
+            unsigned char *to = out + (row * raw->columns + column) * size;
+            if (values)
+                values_convert((float *)(void *)to, from, some, raw->format);
+            else
+                memcpy(to, from, some * size);
         }
 }
 
 /* The same after inflating them. */
-static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at, uint64_t size,
+static enum status read_band(const struct raw *raw, uint64_t number, uint64_t first, uint64_t count,
                              void *out, bool values, struct error *err)
 {
     const uint32_t across = raw->chunks->across;
@@ -477,9 +473,9 @@ static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at
     const enum status status = band->error.status;
     if (status == STATUS_OK) {
         pthread_mutex_unlock(&lock);
-        copy(raw, band->values, at, size, out, values);
+        copy(raw, band->values, first, count, out, values);
         pthread_mutex_lock(&lock);
-        band->left -= min_u64(band->left, size);
+        band->left -= min_u64(band->left, count);
     } else if (err) {
         *err = band->error;
     }
@@ -488,18 +484,18 @@ static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at
     return status;
 }
 
-enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+enum status raw_chunks_read(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                             bool values, struct error *err)
 {
-    const uint64_t bytes = raw->chunks->band_bytes;
+    const uint64_t rows = raw->chunks->rows;
     unsigned char *to = out;
     enum status status = STATUS_OK;
-    while (size > 0 && status == STATUS_OK) {
-        const uint64_t begin = at % bytes, part = min_u64(size, bytes - begin);
-        status = read_band(raw, at / bytes, begin, part, to, values, err);
-        to += values ? part / raw->element * sizeof(float) : part;
-        at += part;
-        size -= part;
+    while (count > 0 && status == STATUS_OK) {
+        const uint64_t begin = first % rows, part = min_u64(count, rows - begin);
+        status = read_band(raw, first / rows, begin, part, to, values, err);
+        to += part * raw_row_size(raw, values);
+        first += part;
+        count -= part;
     }
     return status;
 }

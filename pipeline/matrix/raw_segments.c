@@ -13,8 +13,8 @@
 
 struct segment {
     const char *path;
-    uint64_t start, bytes; /* in the values of all segments */
-    hid_t file;            /* not positive: not open */
+    uint64_t first, rows; /* of all segments */
+    hid_t file;           /* not positive: not open */
     hid_t dataset;
     struct raw *raw;
     uint64_t used;
@@ -63,10 +63,9 @@ static enum status open_segment(const struct raw *whole, struct segment *segment
     if (status == STATUS_OK)
         status = raw_open(&segment->raw, segment->dataset, segment->path, err);
     const struct raw *raw = segment->raw;
-    if (status == STATUS_OK &&
-        (raw->layout == RAW_VIRTUAL || raw->columns != whole->columns ||
-         raw->element != whole->element || raw->rows * raw->row_bytes != segment->bytes ||
-         memcmp(&raw->format, &whole->format, sizeof raw->format) != 0))
+    if (status == STATUS_OK && (raw->layout == RAW_VIRTUAL || raw->columns != whole->columns ||
+                                raw->element != whole->element || raw->rows != segment->rows ||
+                                memcmp(&raw->format, &whole->format, sizeof raw->format) != 0))
         status = error_set(err, STATUS_FAILED,
                            "%s is damaged or not a clpipe file: its %s is not what was merged",
                            raw->shown, segments->name);
@@ -94,9 +93,7 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
     for (unsigned i = 0; i < count; i++) {
         if (segment[i].rows > 0)
             segments->segment[segments->count++] =
-                (struct segment){.path = segment[i].path,
-                                 .start = rows * raw->row_bytes,
-                                 .bytes = segment[i].rows * raw->row_bytes};
+                (struct segment){.path = segment[i].path, .first = rows, .rows = segment[i].rows};
         rows += segment[i].rows;
     }
     raw->layout = RAW_SEGMENTS;
@@ -118,25 +115,24 @@ void raw_segments_close(struct raw *raw)
     free(segments);
 }
 
-/* The last one that begins at or before `at`. */
-static struct segment *find_segment(struct raw_segments *segments, uint64_t at)
+static struct segment *find_segment(struct raw_segments *segments, uint64_t row)
 {
     unsigned low = 0, high = segments->count;
     while (high - low > 1) {
         const unsigned middle = low + (high - low) / 2;
-        *(segments->segment[middle].start <= at ? &low : &high) = middle;
+        *(segments->segment[middle].first <= row ? &low : &high) = middle;
     }
     return &segments->segment[low];
 }
 
-enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+enum status raw_segments_read(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                               bool values, struct error *err)
 {
     unsigned char *to = out;
     enum status status = STATUS_OK;
-    while (size > 0 && status == STATUS_OK) {
-        struct segment *segment = find_segment(raw->segments, at);
-        const uint64_t begin = at - segment->start, part = min_u64(size, segment->bytes - begin);
+    while (count > 0 && status == STATUS_OK) {
+        struct segment *segment = find_segment(raw->segments, first);
+        const uint64_t begin = first - segment->first, part = min_u64(count, segment->rows - begin);
         h5_driver_lock();
         status = open_segment(raw, segment, err);
         if (status == STATUS_OK) {
@@ -150,9 +146,9 @@ enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size,
         h5_driver_lock();
         segment->users--;
         h5_driver_unlock();
-        to += values ? part / raw->element * sizeof(float) : part;
-        at += part;
-        size -= part;
+        to += part * raw_row_size(raw, values);
+        first += part;
+        count -= part;
     }
     return status;
 }
