@@ -58,13 +58,13 @@ static void *put_rows(void *context)
         const struct store_record record = {.sequence = row,
                                             .path = path,
                                             .path_length = (uint32_t)length,
-                                            .bytes = 100000,
-                                            .format = "jpeg",
-                                            .width = 640,
-                                            .height = 480,
-                                            .orientation = 1,
-                                            .channels = 3,
-                                            .digest = {row, ~row},
+                                            .image.bytes = 100000,
+                                            .image.format = "jpeg",
+                                            .image.width = 640,
+                                            .image.height = 480,
+                                            .image.orientation = 1,
+                                            .image.channels = 3,
+                                            .image.digest = {row, ~row},
                                             .counters = bench->counters[row % PATTERNS]};
         if (store_put(bench->store, &record, &err) != STATUS_OK) {
             atomic_store(&bench->failed, true);

@@ -128,7 +128,8 @@ static bool read_signature(struct signature_parts *parts, struct codebooks *code
     if (workdir_name(&work, output, NULL) != STATUS_OK)
         return false;
     const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || records_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
+    if (directory < 0 || records_open(&log, directory, work, false, NULL) != STATUS_OK ||
+        !log.signature)
         goto out;
     read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
     /* The store reports problems of the log. */

@@ -153,10 +153,10 @@ static uint64_t spare_memory(const struct strips *strips)
 /* What the part contains of a JPEG picture. */
 static enum jpeg_way way_of(const struct picture *picture, const struct part_shape *shape)
 {
-    return strcmp(picture->record.format, "jpeg") != 0 ? JPEG_NOT_DECODED
-           : shape->payload == PAYLOAD_STREAM          ? JPEG_STREAM
-           : shape->payload == PAYLOAD_DCT             ? JPEG_COEFFICIENTS
-                                                       : JPEG_PIXELS;
+    return strcmp(picture->record.image.format, "jpeg") != 0 ? JPEG_NOT_DECODED
+           : shape->payload == PAYLOAD_STREAM                ? JPEG_STREAM
+           : shape->payload == PAYLOAD_DCT                   ? JPEG_COEFFICIENTS
+                                                             : JPEG_PIXELS;
 }
 
 static bool do_spare(struct strips *strips, uint32_t *bottom);
@@ -471,11 +471,11 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         return true;
     struct store_record *record = &picture->record;
     const bool swapped = info.orientation >= 5;
-    memcpy(record->format, info.format, sizeof record->format);
-    record->width = swapped ? info.height : info.width;
-    record->height = swapped ? info.width : info.height;
-    record->orientation = info.orientation;
-    record->channels = info.channels;
+    memcpy(record->image.format, info.format, sizeof record->image.format);
+    record->image.width = swapped ? info.height : info.width;
+    record->image.height = swapped ? info.width : info.height;
+    record->image.orientation = info.orientation;
+    record->image.channels = info.channels;
     picture->progressive = info.progressive;
     plan_for_display(decoder, picture, &info);
     picture->pixels = (uint64_t)info.out_width * info.out_height;
@@ -513,7 +513,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     }
     start = clock_now();
     if (going && failure->reason == REASON_NONE)
-        decode_end(decode, picture->record.digest, failure);
+        decode_end(decode, picture->record.image.digest, failure);
     if (!going || failure->reason != REASON_NONE)
         decode_abort(decode);
     else
@@ -563,7 +563,7 @@ static int shortage_of(const struct decoder *decoder, const struct picture *pict
         return failure->error_number;
     if (failure->reason != REASON_OUT_OF_MEMORY || decoder->decoders->config.job->config->isolate)
         return 0;
-    const size_t bytes = USUAL_MEMORY + picture->record.bytes + 8 * picture->pixels;
+    const size_t bytes = USUAL_MEMORY + picture->record.image.bytes + 8 * picture->pixels;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return ENOMEM;
@@ -610,7 +610,7 @@ static unsigned take_pictures(struct picture **pictures, struct decoder *decoder
         pictures[count++] = picture;
         if (!blob_is_open(&picture->blob))
             break;
-        bytes += picture->record.bytes;
+        bytes += picture->record.image.bytes;
         file[files++] = (struct decode_file){&picture->blob, picture->path};
     }
     if (files > 0)

@@ -72,7 +72,7 @@ static struct picture *take_picture(void *context, struct picture_waits *waits, 
     }
     picture->blob = blob;
     picture->record.failure = failure;
-    picture->record.bytes = blob.bytes;
+    picture->record.image.bytes = blob.bytes;
     return picture;
 }
 

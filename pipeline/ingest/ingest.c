@@ -127,7 +127,7 @@ static enum status add_stored(void *context, const struct store_record *record, 
 {
     struct source_listing *listing = context;
     struct entry entry = {
-        .bytes = record->bytes, .mtime_ns = record->mtime_ns, .where = record->origin};
+        .bytes = record->image.bytes, .mtime_ns = record->image.mtime_ns, .where = record->origin};
     listing->found(listing);
     return listing->add(listing, record->path, record->path_length, &entry, err);
 }

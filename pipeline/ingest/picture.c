@@ -24,15 +24,15 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
     atomic_init(&picture->holders, 1);
     picture->record = (struct store_record){
         .sequence = item->sequence,
-        .source = item->source,
+        .image.source = item->source,
         .path = path,
         .path_length = item->path_length,
-        .bytes = item->bytes,
-        .mtime_ns = item->mtime_ns,
-        .inode = item->inode,
-        .ctime_ns = item->ctime_ns,
+        .image.bytes = item->bytes,
+        .image.mtime_ns = item->mtime_ns,
+        .image.inode = item->inode,
+        .image.ctime_ns = item->ctime_ns,
         .failure = item->failure,
-        .orientation = 1,
+        .image.orientation = 1,
     };
     return picture;
 }
@@ -40,9 +40,9 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
 void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct picture *picture)
 {
     const struct store_record *record = &picture->record;
-    const bool swapped = record->orientation >= 5;
-    *width = swapped ? record->height : record->width;
-    *height = swapped ? record->width : record->height;
+    const bool swapped = record->image.orientation >= 5;
+    *width = swapped ? record->image.height : record->image.width;
+    *height = swapped ? record->image.width : record->image.height;
     shrink_dimensions(width, height, picture->sink->thumbnail_size);
 }
 

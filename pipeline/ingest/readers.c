@@ -88,7 +88,7 @@ static enum status look_up_unread(struct readers *readers, struct picture *pictu
     stored.sequence = record->sequence;
     stored.path = picture->path;
     *record = stored;
-    picture->pixels = (uint64_t)stored.width * stored.height;
+    picture->pixels = (uint64_t)stored.image.width * stored.image.height;
     picture->unchanged = true;
     return STATUS_OK;
 }
@@ -101,7 +101,7 @@ static void take_prior(struct picture *picture, const struct store_record *prior
     *record = *prior;
     record->sequence = sequence;
     record->path = picture->path;
-    picture->pixels = (uint64_t)prior->width * prior->height;
+    picture->pixels = (uint64_t)prior->image.width * prior->image.height;
     picture->resumed = location_in_log(prior->origin);
     picture->unchanged = !picture->resumed;
 }
@@ -113,11 +113,12 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     const struct store_record *record = &picture->record;
     struct store_record prior;
     if (!readers->store || record->failure.reason != REASON_NONE ||
-        !prior_find(store_prior(readers->store), record->source, picture->path, record->path_length,
-                    record->bytes, record->mtime_ns, &prior))
+        !prior_find(store_prior(readers->store), record->image.source, picture->path,
+                    record->path_length, record->image.bytes, record->image.mtime_ns, &prior))
         return STATUS_OK;
-    const bool other = record->inode && prior.inode &&
-                       (record->inode != prior.inode || record->ctime_ns != prior.ctime_ns);
+    const bool other = record->image.inode && prior.image.inode &&
+                       (record->image.inode != prior.image.inode ||
+                        record->image.ctime_ns != prior.image.ctime_ns);
     if (!other && !(readers->job->config->checksum && prior.failure.reason == REASON_NONE)) {
         take_prior(picture, &prior);
         return STATUS_OK;
@@ -134,7 +135,7 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
 static enum status keep_unseen(struct picture **out, struct readers *readers,
                                const struct store_record *record, struct error *err)
 {
-    const struct walk_item item = {.source = record->source,
+    const struct walk_item item = {.source = record->image.source,
                                    .path = record->path,
                                    .path_length = record->path_length,
                                    .where = record->origin};
@@ -162,7 +163,7 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
     uint64_t count = 0;
     if (store_updates(readers->store))
         return STATUS_OK;
-    if (store_count_at(&count, readers->store, record->source,
+    if (store_count_at(&count, readers->store, record->image.source,
                        strcmp(picture->path, "./") == 0 ? "" : picture->path, err) != STATUS_OK)
         return STATUS_FAILED;
     return count == 0 ? STATUS_OK
@@ -193,7 +194,7 @@ static enum status next_below(struct picture **out, struct readers *readers, str
     struct store_record record;
     if (readers->unseen_source < 0)
         return STATUS_END;
-    const bool same = next && next->record.source == readers->unseen_source;
+    const bool same = next && next->record.image.source == readers->unseen_source;
     if (prior_next_below(store_prior(readers->store), (uint16_t)readers->unseen_source,
                          unseen->data, same ? next->path : NULL, &record))
         return keep_unseen(out, readers, &record, err);
@@ -208,12 +209,12 @@ static enum status begin_unseen(bool *begun, struct readers *readers, struct err
     const struct picture *next = readers->next;
     const uint32_t length = next->record.path_length;
     bool all;
-    walk_count_of(readers->walk, next->record.source, &all);
+    walk_count_of(readers->walk, next->record.image.source, &all);
     *begun = readers->store && store_updates(readers->store) && readers->unseen_source < 0 &&
              (all || (entry_is_unseen(&next->record.failure) && next->path[length - 1] == '/'));
     if (!*begun)
         return STATUS_OK;
-    readers->unseen_source = next->record.source;
+    readers->unseen_source = next->record.image.source;
     bytes_cut(&readers->unseen, 0);
     return bytes_append(&readers->unseen, next->path, all ? 0 : length, err);
 }
@@ -224,14 +225,14 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
     struct store_record *record = &picture->record, kept;
     if (picture->unchanged)
         return STATUS_OK;
-    if (walk_is_unread(readers->walk, record->source))
+    if (walk_is_unread(readers->walk, record->image.source))
         return look_up_unread(readers, picture, err);
     if (!readers->store || !entry_is_unseen(&record->failure))
         return look_up_picture(readers, picture, err);
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
     /* Its image stays in the file, in addition to the failure. */
-    return prior_find_unseen(store_prior(readers->store), record->source, picture->path,
+    return prior_find_unseen(store_prior(readers->store), record->image.source, picture->path,
                              record->path_length, &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)
                : STATUS_OK;
@@ -261,7 +262,7 @@ static enum status walk_picture(struct picture **out, struct readers *readers, s
             continue;
         picture = readers->next;
         readers->next = NULL;
-        const bool unread = walk_is_unread(readers->walk, picture->record.source);
+        const bool unread = walk_is_unread(readers->walk, picture->record.image.source);
         status = look_up(readers, picture, err);
         if (status != STATUS_OK) {
             picture_free(picture);
@@ -302,7 +303,7 @@ static bool bytes_differ(const struct picture *picture)
     const bool all = bytes && got == 0;
     free(bytes);
     murmur3_final(&state, digest);
-    return all && memcmp(digest, picture->prior->digest, sizeof digest) != 0;
+    return all && memcmp(digest, picture->prior->image.digest, sizeof digest) != 0;
 }
 
 /* Size and time are unchanged, but inode or change time are not: uses the earlier record only if
@@ -317,9 +318,9 @@ static void compare_with_prior(struct picture *picture)
         const struct store_record now = picture->record;
         take_prior(picture, prior);
         if (opened) {
-            picture->bytes_read = prior->bytes;
-            picture->record.inode = now.inode;
-            picture->record.ctime_ns = now.ctime_ns;
+            picture->bytes_read = prior->image.bytes;
+            picture->record.image.inode = now.image.inode;
+            picture->record.image.ctime_ns = now.image.ctime_ns;
             picture->record.restated = true;
         }
         blob_close(&picture->blob);
@@ -334,14 +335,15 @@ static void open_picture(struct readers *readers, struct picture *picture)
     if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged ||
         picture->once)
         return;
-    picture->once = walk_reads_once(readers->walk, record->source);
-    const struct source_member member = {picture->path, picture->where, record->bytes,
-                                         record->mtime_ns};
+    picture->once = walk_reads_once(readers->walk, record->image.source);
+    const struct source_member member = {picture->path, picture->where, record->image.bytes,
+                                         record->image.mtime_ns};
     struct stat st;
-    walk_open_member(&picture->blob, readers->walk, record->source, &member, &record->failure);
+    walk_open_member(&picture->blob, readers->walk, record->image.source, &member,
+                     &record->failure);
     if (picture->blob.fd >= 0 && fstat(picture->blob.fd, &st) == 0) {
-        record->inode = st.st_ino;
-        record->ctime_ns = clock_file_time(&st.st_ctim);
+        record->image.inode = st.st_ino;
+        record->image.ctime_ns = clock_file_time(&st.st_ctim);
     }
     if (picture->prior)
         compare_with_prior(picture);
@@ -426,7 +428,7 @@ static void *reader_main(void *argument)
             break;
         note_opening(readers, took);
         readers->queue[(readers->first + readers->count++) % MOST_AHEAD] = picture;
-        readers->bytes += picture->record.bytes;
+        readers->bytes += picture->record.image.bytes;
         pthread_cond_signal(&readers->filled);
     }
     readers->ended = true;
@@ -454,7 +456,7 @@ static struct picture *pop_queue(struct readers *readers)
     struct picture *picture = readers->queue[readers->first];
     readers->first = (readers->first + 1) % MOST_AHEAD;
     readers->count--;
-    readers->bytes -= picture->record.bytes;
+    readers->bytes -= picture->record.image.bytes;
     return picture;
 }
 

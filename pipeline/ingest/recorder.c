@@ -69,7 +69,7 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     }
     pthread_mutex_lock(&recorder->job->lock);
     progress->done++;
-    progress->bytes_done += picture->record.bytes;
+    progress->bytes_done += picture->record.image.bytes;
     progress->images = report->images_ok;
     progress->failed = report->images_failed;
     progress->skipped = report->files_not_images;
@@ -102,7 +102,7 @@ static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *ma
     picture_thumbnail_size(&width, &height, picture);
     record->thumbnail = picture->thumbnail =
         thumbnail_encode(maker, &record->thumbnail_length, picture->pixels_of_thumbnail, width,
-                         height, record->orientation);
+                         height, record->image.orientation);
     record->thumbnail_size = picture->thumbnail ? (uint16_t)picture->sink->thumbnail_size : 0;
 }
 
@@ -113,8 +113,8 @@ static enum status record_picture(struct recorder *recorder, struct picture *pic
     encode_thumbnail(picture, maker);
     if (record->failure.reason == REASON_NONE && picture->counters) {
         assert(picture->counted);
-        code_finish(record->code, picture->counters + picture->sink->code);
-        record->has_code = true;
+        code_finish(record->image.code, picture->counters + picture->sink->code);
+        record->image.has_code = true;
     }
     if (record->failure.reason == REASON_NONE && record->origin == 0)
         record->counters = picture->counters;

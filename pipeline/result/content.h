@@ -27,19 +27,19 @@ struct content {
 
 /* One row of /images. */
 struct result_image {
-    const char *path;     /* UTF-8 as stored */
-    const char *path_raw; /* the bytes */
-    uint32_t width, height;
+    const char *path;       /* UTF-8 as stored */
+    const char *path_raw;   /* the bytes */
+    uint32_t width, height; /* upright, unscaled */
     uint8_t orientation, channels;
     uint16_t source;
     uint64_t bytes;
     int64_t mtime_ns;
-    uint64_t inode; /* of the file, 0: unknown */
+    uint64_t inode; /* of the file, or archive, when opened; 0: unknown */
     int64_t ctime_ns;
     uint64_t digest[2];
     char format[8];
     bool has_code;
-    uint8_t code[32]; /* zeros if there is none */
+    uint8_t code[32]; /* 256 bits: bit i is bit 7 - i % 8 of byte i / 8; zeros if there is none */
 };
 
 /* One member of /runs: the fields are stored as attributes of /runs/N. */

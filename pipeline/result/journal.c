@@ -88,20 +88,13 @@ bool journal_holds_work(const struct journal *journal)
 
 static void *sync_log(void *context);
 
-/* Reads the existing logs and begins a new one. */
+/* Checks the existing logs and begins a new one. */
 static enum status begin(struct journal *journal, const uint32_t *widths, unsigned features,
                          bool fresh, const char *signature, struct stop *stop, struct error *err)
 {
     struct records *records = &journal->records;
     const char *path = workdir_path(journal->workdir);
     enum status status = row_lists_open(&journal->lists, path, err);
-    if (!status && !fresh)
-        status = records_open(records, workdir_descriptor(journal->workdir), path, err);
-    if (fresh) {
-        records->directory = workdir_descriptor(journal->workdir);
-        records->path = strdup(path);
-        status = status || records->path ? status : error_memory(err, strlen(path), "a file name");
-    }
     if (status || (status = records_scan(records, widths, features, stop, err)) ||
         (status = workdir_check(journal->workdir, err)))
         return status;
@@ -127,7 +120,7 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
                   : STATUS_OK;
 }
 
-enum status journal_open(struct journal **out, const struct workdir *workdir,
+enum status journal_open(struct journal **out, const struct workdir *workdir, struct records *logs,
                          const uint32_t *widths, unsigned features, bool fresh,
                          const char *signature, struct stop *stop, struct error *err)
 {
@@ -135,7 +128,8 @@ enum status journal_open(struct journal **out, const struct workdir *workdir,
     if (!journal)
         return error_memory(err, sizeof *journal, "the log");
     journal->workdir = workdir;
-    journal->records.directory = -1;
+    journal->records = *logs;
+    *logs = (struct records){.directory = -1};
     journal->columns = LOG_FEATURE + features;
     pthread_mutex_init(&journal->lock, NULL);
     cond_init_monotonic(&journal->work);
@@ -316,31 +310,14 @@ static enum status grow_ring(struct journal *journal, uint64_t sequence, struct 
     return STATUS_OK;
 }
 
-static void set_image(struct result_image *image, const struct store_record *record)
-{
-    *image = (struct result_image){.width = record->width,
-                                   .height = record->height,
-                                   .orientation = record->orientation,
-                                   .channels = record->channels,
-                                   .source = record->source,
-                                   .bytes = record->bytes,
-                                   .mtime_ns = record->mtime_ns,
-                                   .inode = record->inode,
-                                   .ctime_ns = record->ctime_ns,
-                                   .digest = {record->digest[0], record->digest[1]},
-                                   .has_code = record->has_code};
-    memcpy(image->format, record->format, sizeof image->format);
-    memcpy(image->code, record->code, sizeof image->code);
-}
-
 static void set_failure(struct failure_row *failure, const struct store_record *record)
 {
-    *failure = (struct failure_row){.bytes = record->bytes,
+    *failure = (struct failure_row){.bytes = record->image.bytes,
                                     .error_number = record->failure.error_number,
-                                    .source = record->source,
-                                    .mtime_ns = record->mtime_ns,
-                                    .inode = record->inode,
-                                    .ctime_ns = record->ctime_ns};
+                                    .source = record->image.source,
+                                    .mtime_ns = record->image.mtime_ns,
+                                    .inode = record->image.inode,
+                                    .ctime_ns = record->image.ctime_ns};
     const char *reason = reason_name(record->failure.reason);
     memcpy(failure->reason, reason, strnlen(reason, sizeof failure->reason));
 }
@@ -367,7 +344,7 @@ static enum status copy_record(struct copy **out, const struct journal *journal,
     copy->row.sequence = record->sequence;
     copy->row.thumbnail_size = record->thumbnail_size;
     if (image)
-        set_image(&copy->row.image, record);
+        copy->row.image = record->image;
     else
         set_failure(&copy->row.failure, record);
     if (value_bytes > 0)
@@ -475,10 +452,10 @@ static void count_record(struct journal_tally *tally, const struct store_record 
 {
     bool image = record->failure.reason == REASON_NONE;
     tally->by_reason[record->failure.reason]++;
-    tally->bytes += record->bytes;
+    tally->bytes += record->image.bytes;
     if (image) {
-        tally->pixels += (uint64_t)record->width * record->height;
-        tally->codes += record->has_code;
+        tally->pixels += (uint64_t)record->image.width * record->image.height;
+        tally->codes += record->image.has_code;
     }
 }
 

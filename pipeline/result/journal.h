@@ -24,11 +24,11 @@ struct journal_tally {
     uint64_t codes; /* images with a perceptual code */
 };
 
-/* Opens the logs of `workdir`, which must outlive it, checks them block by block, and begins one:
- * in addition to these, or with `signature` if there are none. fresh: existing logs are removed.
- * Images have features of these widths (records_scan). Fails like records_open. STATUS_INTERRUPTED:
- * stopped; `stop` may be NULL. */
-enum status journal_open(struct journal **out, const struct workdir *workdir,
+/* Takes over the logs of `workdir`, which must outlive it, checks them block by block, and begins
+ * one: in addition to these, or with `signature` if there are none. fresh: removes existing logs.
+ * Images have features of these widths (records_scan). STATUS_INTERRUPTED: stopped; `stop` may be
+ * NULL. */
+enum status journal_open(struct journal **out, const struct workdir *workdir, struct records *logs,
                          const uint32_t *widths, unsigned features, bool fresh,
                          const char *signature, struct stop *stop, struct error *err);
 

@@ -73,10 +73,10 @@ static enum status open_part(struct merge_part *part, struct error *err)
     if (!part->file)
         return error_memory(err, sizeof *part->file, "a part");
     hid_t file = part->result ? part->result->file : H5I_INVALID_HID;
-    enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->path, err);
+    enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->part.path, err);
     if (status == STATUS_OK &&
         (!parts_identity(identity, file) || strcmp(identity, input->part.identity) != 0))
-        status = h5_damaged(err, input->path, "it changed while it was being merged");
+        status = h5_damaged(err, input->part.path, "it changed while it was being merged");
     if (status != STATUS_OK) {
         if (!part->result)
             h5_close(&file);
@@ -101,7 +101,8 @@ static void detach(struct merge_part *part)
         needed[ROW_FAILURE + i] = part->input->failures > 0;
     for (unsigned i = 0; i < m->parts.features.count; i++)
         needed[ROW_FEATURE + i] = m->config->copy;
-    if (m->detached < MOST_DETACHED && file_input_detach(part->file, needed, part->input->path)) {
+    if (m->detached < MOST_DETACHED &&
+        file_input_detach(part->file, needed, part->input->part.path)) {
         m->detached++;
         m->open--;
     }
@@ -170,7 +171,7 @@ static enum status list_rows(struct merge *m, struct error *err)
             part->source_now[s] = (int)(input->first_source + s);
         /* If it has parts of its own, they are checked when it is opened. */
         if (input->merged)
-            status = result_open(&part->result, input->path, err);
+            status = result_open(&part->result, input->part.path, err);
         if (status == STATUS_OK)
             status = row_list_add(m->lists.images, i, 0, m->inputs.part[i].rows, err);
         if (status == STATUS_OK)
@@ -189,7 +190,7 @@ static enum status add_sidecars(struct merge *m, struct error *err)
         const char *text[SIDECAR_COLUMNS];
         struct sidecar_reader *reader = NULL;
         struct result *part;
-        status = result_open(&part, m->inputs.input[i].path, err);
+        status = result_open(&part, m->inputs.input[i].part.path, err);
         if (status == STATUS_OK)
             status = sidecar_reader_open(&reader, part, err);
         for (uint64_t row = 0; row < m->inputs.part[i].rows && status == STATUS_OK; row++) {

@@ -136,7 +136,7 @@ static enum status look_at(struct merge_input *input, struct result *result,
 {
     char shown[256], identity[65];
     struct stat st;
-    path_for_message(shown, sizeof shown, input->path);
+    path_for_message(shown, sizeof shown, input->part.path);
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
     if (!parts_identity(identity, result->file))
@@ -146,11 +146,10 @@ static enum status look_at(struct merge_input *input, struct result *result,
         return error_set(err, STATUS_USAGE,
                          "%s was itself merged from other files: merge those, or give --copy",
                          shown);
-    if (stat(input->path, &st))
+    if (stat(input->part.path, &st))
         return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
     input->part.rows = result_images(result);
     input->part.bytes = (uint64_t)st.st_size;
-    input->part.path = strdup(input->path);
     input->part.identity = strdup(identity);
     input->failures = result_failures(result);
     input->sources = result->source_count;
@@ -159,19 +158,19 @@ static enum status look_at(struct merge_input *input, struct result *result,
     input->codes = result_has_codes(result);
     input->compressed = result_compressed(result);
     input->thumbnail_size = result->thumbnail_size;
-    if (!input->part.path || !input->part.identity)
-        return error_memory(err, strlen(input->path), "the name of a part");
+    if (!input->part.identity)
+        return error_memory(err, sizeof identity, "the name of a part");
     if (input->thumbnail_size > 0 && look_at_thumbnails(input, result, err))
         return STATUS_FAILED;
     if (config->unnamed) {
-        char *real = realpath(input->path, NULL);
+        char *real = realpath(input->part.path, NULL);
         input->part.name = real ? strdup(real + 1) : NULL;
         free(real);
         if (!input->part.name)
-            return error_memory(err, strlen(input->path), "the name of a part");
+            return error_memory(err, strlen(input->part.path), "the name of a part");
     } else if (!config->copy) {
         char *name;
-        if (name_part(&name, config->output, input->path, err))
+        if (name_part(&name, config->output, input->part.path, err))
             return err->status;
         input->part.name = name;
     }
@@ -295,7 +294,7 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
                     other++;
                 snprintf(why, sizeof why, "both have the source %s",
                          path_for_message(shown, sizeof shown, inputs->source[j]));
-                return refuse(err, other->path, input->path, why);
+                return refuse(err, other->part.path, input->part.path, why);
             }
     input->first_source = inputs->source_count;
     if (inputs->source_count + more > UINT16_MAX + 1)
@@ -337,7 +336,7 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
         if (i > 0 && input[i].share.index == input[i - 1].share.index) {
             snprintf(why, sizeof why, "both are shard %llu/%llu",
                      (unsigned long long)input[i].share.index, (unsigned long long)count);
-            return refuse(err, input[i - 1].path, input[i].path, why);
+            return refuse(err, input[i - 1].part.path, input[i].part.path, why);
         }
     }
     uint64_t missing = 0;
@@ -353,10 +352,10 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
         const uint64_t next =
             i + 1 < inputs->count ? input[i + 1].share.first : input[i].share.list_count;
         if (input[i].share.last != next || (i == 0 && input[0].share.first != 0))
-            return refuse(err, input[i].path, input[i + 1 < inputs->count ? i + 1 : 0].path,
-                          next > input[i].share.last
-                              ? "there is a gap between their shares of the list"
-                              : "their shares of the list overlap");
+            return refuse(
+                err, input[i].part.path, input[i + 1 < inputs->count ? i + 1 : 0].part.path,
+                next > input[i].share.last ? "there is a gap between their shares of the list"
+                                           : "their shares of the list overlap");
     }
     return STATUS_OK;
 }
@@ -395,7 +394,7 @@ static enum status check_output(struct merge_inputs *inputs, const char *output,
     if (status != STATUS_OK || stat(output, &out))
         return status;
     for (unsigned i = 0; i < inputs->count; i++)
-        if (stat(inputs->input[i].path, &st) == 0 && st.st_dev == out.st_dev &&
+        if (stat(inputs->input[i].part.path, &st) == 0 && st.st_dev == out.st_dev &&
             st.st_ino == out.st_ino)
             return error_set(err, STATUS_USAGE, "-o %s is one of the files to be merged", shown);
     return STATUS_OK;
@@ -420,10 +419,10 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
         return error_memory(err, config->count * sizeof *out->input, "the parts");
     for (unsigned i = 0; i < config->count && status == STATUS_OK; i++) {
         struct merge_input *input = &out->input[out->count++];
-        input->path = config->input[i];
+        input->part.path = config->input[i];
         status = watch_check(&config->watch, "looking at the files", err);
         if (status == STATUS_OK)
-            status = result_open(&result, input->path, err);
+            status = result_open(&result, input->part.path, err);
         if (status == STATUS_OK)
             status = look_at(input, result, config, err);
         if (status == STATUS_OK && i > 0)
@@ -459,7 +458,6 @@ void merge_inputs_clear(struct merge_inputs *inputs)
         struct merge_input *input = &inputs->input[i];
         free((void *)(uintptr_t)input->part.name);
         free((void *)(uintptr_t)input->part.text);
-        free((void *)(uintptr_t)input->part.path);
         free((void *)(uintptr_t)input->part.identity);
     }
     for (unsigned i = 0; i < inputs->source_count; i++) {

@@ -7,8 +7,7 @@
 #include "result/result_internal.h"
 
 struct merge_input {
-    const char *path;
-    struct part part; /* for the manifest; owns its texts */
+    struct part part; /* for the manifest; owns its texts but the path */
     uint64_t failures;
     bool codes, compressed, sidecars;
     bool merged; /* it is itself a merged file */

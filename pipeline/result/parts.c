@@ -184,18 +184,11 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, str
     return status;
 }
 
-bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute_name)
+bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute)
 {
-    H5_SCOPED hid_t attribute =
-        H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
-            ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
-            : H5I_INVALID_HID;
-    H5_SCOPED hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-    memset(text, 0, 65);
-    const bool there = type > 0 && H5Tget_class(type) == H5T_STRING &&
-                       H5Tis_variable_str(type) == 0 && H5Tget_size(type) == 64 &&
-                       H5Aread(attribute, type, text) >= 0;
-    return there && text[0];
+    H5_SCOPED hid_t object = H5Oopen(file, name, H5P_DEFAULT);
+    text[0] = 0;
+    return object > 0 && !h5_get_short_text(text, 65, object, attribute, NULL) && text[0];
 }
 
 bool parts_identity(char identity[65], hid_t file)

@@ -1,9 +1,10 @@
 /* pieces.c: digests pieces with several threads (raw.h). */
 #include "result/pieces.h"
 #include "base/cpus.h"
-#include "base/threads.h"
+#include "base/minmax.h"
+#include "base/workers.h"
+#include "matrix/row_tree.h"
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,75 +25,60 @@ void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint6
         *last = pieces->rows - 1;
 }
 
-struct parallel {
+struct digesting {
     const struct raw *raw;
     struct pieces *pieces;
-    _Atomic uint64_t next; /* piece */
-    _Atomic bool failed;   /* the error is the system's, not the file's */
     pthread_mutex_t lock;
-    struct error error; /* guarded by it: the first error, or the system's */
+    struct error damage; /* guarded by it */
 };
 
-/* Bytes of a whole piece. */
-static size_t piece_bytes(const struct parallel *p)
+/* A damaged piece has a digest of zeros. STATUS_FAILED: the error is the system's, not the file's. */
+static enum status digest_piece(void *context, uint64_t piece, struct error *err)
 {
-    const uint64_t rows = p->pieces->rows, most = p->pieces->piece_rows;
-    return (size_t)((rows < most ? rows : most) * p->raw->row_bytes);
-}
-
-/* A piece that cannot be read has a digest of zeros. */
-static void digest_piece(struct parallel *p, uint64_t piece, uint8_t *buffer)
-{
+    struct digesting *d = context;
+    struct error why = ERROR_INIT;
     uint64_t first, last;
-    struct error error = ERROR_INIT;
-    pieces_rows(p->pieces, piece, &first, &last);
-    if (!buffer)
-        error_memory(&error, piece_bytes(p), "checksums");
-    else if (raw_read(p->raw, first, last - first + 1, buffer, &error) == STATUS_OK) {
-        sha256_of(p->pieces->digest[piece], buffer, (last - first + 1) * p->raw->row_bytes);
-        return;
+    pieces_rows(d->pieces, piece, &first, &last);
+    const size_t bytes = (size_t)((last - first + 1) * d->raw->row_bytes);
+    uint8_t *digest = d->pieces->digest[piece], *values = malloc(bytes);
+    if (!values)
+        return error_memory(err, bytes, "checksums");
+    if (raw_read(d->raw, first, last - first + 1, values, &why) == STATUS_OK)
+        sha256_of(digest, values, bytes);
+    else
+        memset(digest, 0, PIECE_DIGEST);
+    free(values);
+    if (why.native) {
+        if (err)
+            *err = why;
+        return why.status;
     }
-    memset(p->pieces->digest[piece], 0, PIECE_DIGEST);
-    pthread_mutex_lock(&p->lock);
-    if (!p->error.status || error.native)
-        p->error = error;
-    if (error.native)
-        atomic_store(&p->failed, true);
-    pthread_mutex_unlock(&p->lock);
-}
-
-static void *digest_pieces(void *context)
-{
-    struct parallel *p = context;
-    uint8_t *buffer = malloc(piece_bytes(p));
-    uint64_t piece;
-    while (!atomic_load(&p->failed) && (piece = atomic_fetch_add(&p->next, 1)) < p->pieces->count)
-        digest_piece(p, piece, buffer);
-    free(buffer);
-    return NULL;
+    pthread_mutex_lock(&d->lock);
+    if (why.status)
+        d->damage = why;
+    pthread_mutex_unlock(&d->lock);
+    return STATUS_OK;
 }
 
 static enum status digest_raw(struct pieces *pieces, const struct raw *raw, struct error *err)
 {
-    struct parallel p = {.raw = raw, .pieces = pieces};
-    unsigned wanted = cpus_available();
-    while (2 * pieces->piece_rows * raw->row_bytes <= PIECE_BYTES)
-        pieces->piece_rows *= 2;
+    struct digesting d = {.raw = raw, .pieces = pieces, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct workers *workers;
+    pieces->piece_rows = row_tree_piece((size_t)raw->row_bytes);
     pieces->count = (pieces->rows - 1) / pieces->piece_rows + 1;
     pieces->digest = malloc(pieces->count * PIECE_DIGEST);
     if (!pieces->digest)
         return error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
-    if (wanted > (pieces->count + GROUP - 1) / GROUP)
-        wanted = (unsigned)((pieces->count + GROUP - 1) / GROUP);
-    pthread_mutex_init(&p.lock, NULL);
-    threads_run(digest_pieces, &p, wanted);
-    pthread_mutex_destroy(&p.lock);
-    /* After damage, the other pieces' digests are valid; after a system error, some are missing. */
-    if (p.failed)
+    const uint64_t groups = (pieces->count + GROUP - 1) / GROUP;
+    enum status status = workers_open(&workers, (unsigned)min_u64(cpus_available(), groups), err);
+    if (!status)
+        status = workers_try(workers, digest_piece, &d, pieces->count, err);
+    workers_close(&workers);
+    if (status)
         pieces_clear(pieces);
-    if (p.error.status && err)
-        *err = p.error;
-    return p.error.status;
+    else if (d.damage.status && err)
+        *err = d.damage;
+    return status ? status : d.damage.status;
 }
 
 enum status pieces_digest(struct pieces *pieces, hid_t dataset, struct error *err)

@@ -1,15 +1,13 @@
 /* pieces.h: the values of a dataset in pieces of rows, each with its SHA-256.
  *
- * A piece is 2^p rows, the largest power of two that has at most PIECE_BYTES of values, at least
- * one row; the last may have fewer, and there are no pieces if there are no values. All CPUs read
- * and digest. */
+ * Pieces are those of row_tree.h; there are none if there are no values. All CPUs read and
+ * digest. */
 #ifndef CLPIPE_RESULT_PIECES_H
 #define CLPIPE_RESULT_PIECES_H
 
 #include "base/hash.h"
 #include "result/h5.h"
 
-#define PIECE_BYTES  (1u << 20)
 #define PIECE_DIGEST 32
 
 struct pieces {

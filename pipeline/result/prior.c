@@ -120,31 +120,14 @@ static bool in_log(enum location_kind kind)
     return location_in_log(location_of(kind, 0));
 }
 
-static void set_image(struct store_record *record, const struct result_image *image)
-{
-    *record = (struct store_record){.source = image->source,
-                                    .bytes = image->bytes,
-                                    .mtime_ns = image->mtime_ns,
-                                    .inode = image->inode,
-                                    .ctime_ns = image->ctime_ns,
-                                    .width = image->width,
-                                    .height = image->height,
-                                    .orientation = image->orientation,
-                                    .channels = image->channels,
-                                    .has_code = image->has_code,
-                                    .digest = {image->digest[0], image->digest[1]}};
-    memcpy(record->format, image->format, sizeof record->format);
-    memcpy(record->code, image->code, sizeof record->code);
-}
-
 static void set_failure(struct store_record *record, const struct failure_row *failure,
                         enum reason reason)
 {
-    *record = (struct store_record){.source = failure->source,
-                                    .bytes = failure->bytes,
-                                    .mtime_ns = failure->mtime_ns,
-                                    .inode = failure->inode,
-                                    .ctime_ns = failure->ctime_ns};
+    *record = (struct store_record){.image.source = failure->source,
+                                    .image.bytes = failure->bytes,
+                                    .image.mtime_ns = failure->mtime_ns,
+                                    .image.inode = failure->inode,
+                                    .image.ctime_ns = failure->ctime_ns};
     failure_set(&record->failure, reason, "%s", failure->message);
     record->failure.error_number = failure->error_number;
 }
@@ -157,7 +140,7 @@ static enum status complete_image(struct prior *prior, uint64_t row, struct stor
     const unsigned size = prior->config.thumbnail_size ? finished->thumbnail_size : 0;
     const uint8_t *thumbnail;
     uint64_t length = 0;
-    record->has_code = result_has_codes(finished);
+    record->image.has_code = result_has_codes(finished);
     if (size > 0 && result_thumbnail_read(finished, row, &thumbnail, &length, err))
         return STATUS_FAILED;
     /* A row without a thumbnail has size 0. */
@@ -185,13 +168,13 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
         return STATUS_FAILED;
     }
     if (image)
-        set_image(record, found);
+        *record = (struct store_record){.image = *(const struct result_image *)found};
     else if (failure_row_reason(&reason, found))
         set_failure(record, found, reason);
     else
         return h5_damaged(err, finished->path, "failure %llu has a reason that does not exist",
                           (unsigned long long)row);
-    if (!in_log(kind) && record->source >= finished->source_count)
+    if (!in_log(kind) && record->image.source >= finished->source_count)
         return h5_damaged(err, finished->path, "row %llu has a source that is not in the list",
                           (unsigned long long)row);
     if (kind == LOCATION_LOG_IMAGE)
@@ -210,8 +193,8 @@ static bool renumber(const struct prior *prior, enum location_kind kind,
 {
     if (in_log(kind) || !prior->config.source_now)
         return true;
-    const int now = prior->config.source_now[record->source];
-    record->source = (uint16_t)now;
+    const int now = prior->config.source_now[record->image.source];
+    record->image.source = (uint16_t)now;
     return now >= 0;
 }
 
@@ -229,9 +212,9 @@ enum status prior_list(struct prior *prior, uint16_t source,
         for (uint64_t *row = &prior->listed[i]; *row < rows && !status; ++*row) {
             if ((status = read_record(prior, NULL, kind, *row, &record, err)))
                 break;
-            if (!renumber(prior, kind, &record) || record.source < source)
+            if (!renumber(prior, kind, &record) || record.image.source < source)
                 continue;
-            if (record.source > source)
+            if (record.image.source > source)
                 break;
             status = add(context, &record, err);
         }
@@ -297,11 +280,11 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
 {
     if (look->unseen)
         return record->failure.reason == REASON_NONE;
-    if (record->bytes != look->bytes || record->mtime_ns != look->mtime_ns)
+    if (record->image.bytes != look->bytes || record->image.mtime_ns != look->mtime_ns)
         return false;
     switch (record->failure.reason) {
     case REASON_NONE:
-        return (record->has_code || !prior->config.codes) &&
+        return (record->image.has_code || !prior->config.codes) &&
                (prior->config.thumbnail_size == 0 ||
                 record->thumbnail_size == prior->config.thumbnail_size);
     case REASON_UNREADABLE:
@@ -358,9 +341,10 @@ static void build_table(struct prior *prior)
         stream->loaded = false;
         for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
             const struct store_record *record = &stream->record;
-            if (record->source >= prior->config.source_count || prior->ordered[record->source])
+            if (record->image.source >= prior->config.source_count ||
+                prior->ordered[record->image.source])
                 continue;
-            uint64_t hash = hash_of_path(record->source, record->path, record->path_length);
+            uint64_t hash = hash_of_path(record->image.source, record->path, record->path_length);
             uint64_t place = hash & (prior->slots - 1);
             while (prior->table[place].location)
                 place = (place + 1) & (prior->slots - 1);
@@ -389,7 +373,7 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         stream->loaded = false;
         struct error error = ERROR_INIT;
         if (read_record(prior, &prior->random, kind, row, record, &error) == STATUS_OK &&
-            renumber(prior, kind, record) && record->source == source &&
+            renumber(prior, kind, record) && record->image.source == source &&
             compare_paths(record, path, length) == 0 && still_holds(prior, record, look)) {
             stream->at = row + 1;
             return true;
@@ -418,17 +402,18 @@ static bool find(struct prior *prior, uint16_t source, const char *path, uint32_
     for (unsigned i = 0; !found && i < prior->stream_count; i++) {
         struct record_stream *stream = &prior->stream[i];
         while (stream_load(prior, stream)) {
-            if (stream->record.source > source)
+            if (stream->record.image.source > source)
                 break;
-            int order =
-                stream->record.source < source ? -1 : compare_paths(&stream->record, path, length);
+            int order = stream->record.image.source < source
+                            ? -1
+                            : compare_paths(&stream->record, path, length);
             if (order == 0) {
                 *record = stream->record;
                 found = still_holds(prior, record, look);
                 stream_advance(stream);
                 break;
             }
-            if (order > 0 || (!ordered && stream->record.source == source))
+            if (order > 0 || (!ordered && stream->record.image.source == source))
                 break;
             stream_advance(stream);
         }
@@ -484,10 +469,10 @@ bool prior_next_below(struct prior *prior, uint16_t source, const char *director
         struct record_stream *stream = &prior->stream[i];
         const struct store_record *next = &stream->record;
         while (stream_load(prior, stream) &&
-               (next->source < source ||
-                (next->source == source && compare_paths(next, directory, length) < 0)))
+               (next->image.source < source ||
+                (next->image.source == source && compare_paths(next, directory, length) < 0)))
             stream_advance(stream);
-        if (stream->loaded && next->source == source && next->path_length >= length &&
+        if (stream->loaded && next->image.source == source && next->path_length >= length &&
             memcmp(next->path, directory, length) == 0 &&
             (!before || compare_paths(next, before, (uint32_t)strlen(before)) < 0) &&
             (!first || compare_paths(next, first->record.path, first->record.path_length) < 0))

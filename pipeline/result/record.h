@@ -3,29 +3,16 @@
 #define CLPIPE_RESULT_RECORD_H
 
 #include "base/failure.h"
-#include <stdbool.h>
-#include <stdint.h>
-
-/* The perceptual code of an image. */
-#define RECORD_CODE_BYTES 32
+#include "result/content.h"
 
 /* One finished item. The pointers belong to the caller and are copied by store_put. */
 struct store_record {
     uint64_t sequence; /* walk_item.sequence: each number exactly once, from 0 without gaps */
-    uint16_t source;
-    const char *path; /* bytes, as in walk_item */
+    const char *path;  /* bytes, as in walk_item */
     uint32_t path_length;
-    uint64_t bytes;
-    int64_t mtime_ns;
-    uint64_t inode; /* of the file, or archive, when opened; 0: unknown */
-    int64_t ctime_ns;
+    /* Its row, without the paths; of a failure only source, bytes, times and inode. */
+    struct result_image image;
     struct failure failure; /* REASON_NONE: an image, for which the following are set */
-    char format[8];
-    uint32_t width, height; /* upright, unscaled */
-    uint8_t orientation, channels;
-    uint64_t digest[2];
-    bool has_code; /* `code` is set: 256 bits; bit i is bit 7 - i % 8 of byte i / 8 */
-    uint8_t code[RECORD_CODE_BYTES];
     /* A JPEG file with its longest side at most thumbnail_size pixels. thumbnail_size 0: no
      * thumbnail; `thumbnail` is also NULL if `origin` is set. */
     const uint8_t *thumbnail;

@@ -190,15 +190,16 @@ static enum status refuse_old(const struct records *records, struct error *err)
     return STATUS_OK;
 }
 
-enum status records_open(struct records *out, int directory, const char *path, struct error *err)
+enum status records_open(struct records *out, int directory, const char *path, bool none,
+                         struct error *err)
 {
     struct dirent **entry = NULL;
     char shown[320];
     *out = (struct records){.directory = directory, .path = strdup(path)};
     if (!out->path)
         return error_memory(err, strlen(path), "a file name");
-    enum status status = refuse_old(out, err);
-    if (status)
+    enum status status = none ? STATUS_OK : refuse_old(out, err);
+    if (status || none)
         return status;
     const int count = scandirat(directory, ".", &entry, with_prefix, alphasort);
     if (count < 0)

@@ -85,10 +85,11 @@ struct records {
     int64_t written_ns;     /* last write to any log, since 1970 */
 };
 
-/* Finds the logs in a directory and reads their headers; logs with a truncated header are ignored.
- * STATUS_USAGE: a log of an earlier version of clpipe, or logs of different commands. Call
- * records_clear even after a failure. */
-enum status records_open(struct records *out, int directory, const char *path, struct error *err);
+/* Finds the logs in a directory and reads their headers; logs with a truncated header are ignored,
+ * and all if `none`. STATUS_USAGE: a log of an earlier version of clpipe, or logs of different
+ * commands. Call records_clear even after a failure. */
+enum status records_open(struct records *out, int directory, const char *path, bool none,
+                         struct error *err);
 void records_clear(struct records *records);
 
 /* Finds and verifies all complete blocks, with `features` features of these widths. `widths` NULL:

@@ -500,8 +500,8 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         goto out;
     if ((status = row_lists_open(&r.lists, process_temporary_directory(), err)))
         goto out;
-    if (r.work &&
-        (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
+    if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work),
+                                         false, err)))
         goto out;
     if ((status = look(&r, err)))
         goto out;

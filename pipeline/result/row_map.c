@@ -164,8 +164,8 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct new_
             struct store_record record;
             if (run.input == INPUT_LOG &&
                 ((status = prior_at(rows->prior, location_of(kind, run.first + r), &record, err)) ||
-                 (status = prior_find_row(old, record.source, record.path, record.path_length, &row,
-                                          err))))
+                 (status = prior_find_row(old, record.image.source, record.path, record.path_length,
+                                          &row, err))))
                 break;
             /* An item that could not be read has both a failure and its old row. */
             if (there && row >= 0)

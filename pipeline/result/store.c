@@ -31,10 +31,11 @@
 struct store {
     struct store_config config;
     struct workdir *work;
+    struct records logs; /* of an interrupted run, until the journal takes them over */
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
-    int *source_now; /* new numbers of the sources of `replaced` (prior.h); NULL: the same */
+    int *source_now; /* new numbers of the sources of `replaced` (row_map.h); NULL: the same */
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
@@ -105,42 +106,32 @@ static enum status number_sources(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
     const unsigned count = store->replaced ? store->replaced->source_count : 0;
-    if (!config->source_before || count == 0 || config->fresh)
+    if (count == 0 || (!config->source_before && !config->fresh))
         return STATUS_OK;
-    store->source_now = malloc(count * sizeof *store->source_now);
-    if (!store->source_now)
-        return error_memory(err, count * sizeof *store->source_now, "the sources");
-    for (unsigned i = 0; i < count; i++)
-        store->source_now[i] = -1;
-    for (unsigned i = 0; i < config->content.source_count; i++)
-        if (config->source_before[i] >= 0 && (unsigned)config->source_before[i] < count)
-            store->source_now[config->source_before[i]] = (int)i;
+    int *now = store->source_now = malloc(count * sizeof *now);
+    if (!now)
+        return error_memory(err, count * sizeof *now, "the sources");
+    for (unsigned j = 0; j < count; j++)
+        now[j] = -1;
+    for (unsigned i = 0; i < config->content.source_count; i++) {
+        const int before = config->fresh ? -1 : config->source_before[i];
+        if (before >= 0 && (unsigned)before < count)
+            now[before] = (int)i;
+        /* With --fresh, some sources may be the same as before. */
+        for (unsigned j = 0; config->fresh && j < count; j++)
+            if (now[j] < 0 && strcmp(store->replaced->sources[j], config->content.sources[i]) == 0)
+                now[j] = (int)i;
+    }
     return STATUS_OK;
-}
-
-/* The signature of an interrupted run's logs, or NULL: there are none, or they are ignored. */
-static enum status read_signature(char **signature, const struct store *store, struct error *err)
-{
-    struct records log = {.directory = -1};
-    enum status status = store->config.fresh ? STATUS_OK
-                                             : records_open(&log, workdir_descriptor(store->work),
-                                                            workdir_path(store->work), err);
-    *signature = status ? NULL : log.signature;
-    if (!status)
-        log.signature = NULL;
-    records_clear(&log);
-    return status;
 }
 
 /* Resumes the logs of an interrupted run of the same command, or begins one. */
 static enum status begin_journal(struct store *store, const uint32_t *widths, struct error *err)
 {
     const struct content *content = &store->config.content;
-    char difference[640], *theirs;
-    enum status status = read_signature(&theirs, store, err);
-    char *mine = status ? NULL : signature_of_content(content, err);
-    if (!status && !mine)
-        status = STATUS_FAILED;
+    char difference[640], *mine = signature_of_content(content, err);
+    const char *theirs = store->logs.signature;
+    enum status status = mine ? STATUS_OK : STATUS_FAILED;
     if (mine && theirs &&
         parameters_difference(difference, sizeof difference, theirs, mine, "the unfinished run")) {
         status = error_set(err, STATUS_USAGE,
@@ -153,12 +144,12 @@ static enum status begin_journal(struct store *store, const uint32_t *widths, st
     if (!status && store->has_learned && !theirs)
         status = codebooks_write_log(content->features, workdir_path(store->work), err);
     if (!status)
-        status = journal_open(&store->journal, store->work, widths, content->features->count,
-                              store->config.fresh, mine, store->config.stop, err);
+        status = journal_open(&store->journal, store->work, &store->logs, widths,
+                              content->features->count, store->config.fresh, mine,
+                              store->config.stop, err);
     if (!status && store->config.command)
         workdir_note_command(store->work, store->config.command);
     free(mine);
-    free(theirs);
     return status;
 }
 
@@ -221,13 +212,12 @@ enum status store_begin(struct store *store, const struct content *content, stru
 enum status store_learned(struct store *store, struct feature_set *features, bool *all,
                           struct error *err)
 {
-    char *signature;
-    enum status status = read_signature(&signature, store, err);
     *all = false;
     /* Without a log's header they may be those of another command. */
-    if (status || !signature ||
-        (status = codebooks_read_log(&store->learned, workdir_path(store->work), err)))
-        goto out;
+    if (!store->logs.signature)
+        return STATUS_OK;
+    if (codebooks_read_log(&store->learned, workdir_path(store->work), err))
+        return STATUS_FAILED;
     for (unsigned i = 0; i < features->count; i++) {
         struct feature *feature = &features->feature[i];
         for (unsigned c = 0; feature_lacks_codebook(feature) && c < store->learned.count; c++) {
@@ -239,9 +229,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
         }
     }
     *all = !feature_set_lacks_codebooks(features);
-out:
-    free(signature);
-    return status;
+    return STATUS_OK;
 }
 
 enum status store_open(struct store **out, const struct store_config *config, struct error *err)
@@ -254,7 +242,9 @@ enum status store_open(struct store **out, const struct store_config *config, st
     store->config = *config;
     pthread_mutex_init(&store->lock, NULL);
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
-        (status = number_sources(store, err)))
+        (status = number_sources(store, err)) ||
+        (status = records_open(&store->logs, workdir_descriptor(store->work),
+                               workdir_path(store->work), config->fresh, err)))
         goto out;
     if (!feature_set_lacks_codebooks(config->content.features))
         status = store_begin(store, &config->content, err);
@@ -336,8 +326,8 @@ static enum status add_stat(struct store *store, const struct store_record *reco
     if (stat) {
         store->stat = stat;
         stat[store->stats++] = (struct row_stat){.row = location_row(record->origin),
-                                                 .inode = record->inode,
-                                                 .ctime_ns = record->ctime_ns};
+                                                 .inode = record->image.inode,
+                                                 .ctime_ns = record->image.ctime_ns};
     }
     pthread_mutex_unlock(&store->lock);
     return stat ? STATUS_OK
@@ -376,12 +366,11 @@ enum status store_put(struct store *store, const struct store_record *record, st
 /* --- finishing ------------------------------------------------------------------------------- */
 
 /* With --fresh, what the file held besides images is dropped. */
-static void tell_dropped(const struct store *store, struct store_summary *summary)
+static void tell_dropped(const struct store *store)
 {
     const struct result *old = store->replaced;
     for (unsigned i = 0; old && i < old->clusters_count; i++) {
         const struct result_clusters *c = &old->clusters[i];
-        summary->clusters_dropped = true;
         log_message(LOG_NOTICE,
                     "clusters '%s' are removed because the file is started over (k %u, feature %s, "
                     "metric %s, init %s, seed %lld)",
@@ -431,23 +420,13 @@ enum status store_may_all_go(struct store *store, struct error *err)
 static enum status map_rows(struct row_map *map, struct store *store, const struct new_rows *rows,
                             struct error *err)
 {
-    const struct content *content = &store->config.content;
-    const unsigned theirs = store->replaced->source_count;
-    int *now = malloc((theirs + 1) * sizeof *now);
-    uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
-    for (unsigned j = 0; now && j < theirs; j++) {
-        now[j] = store->source_now ? store->source_now[j] : -1;
-        /* With --fresh, some sources may be the same as before. */
-        for (unsigned i = 0; !store->source_now && now[j] < 0 && i < content->source_count; i++)
-            if (strcmp(store->replaced->sources[j], content->sources[i]) == 0)
-                now[j] = (int)i;
-    }
-    enum status status = now && there ? row_map_make(map, rows, store->replaced, now,
-                                                     workdir_path(store->work), there, err)
-                                      : error_memory(err, theirs * sizeof *now, "the sources");
+    const uint64_t images = result_images(store->replaced);
+    uint8_t *there = calloc(images + 1, 1);
+    enum status status = there ? row_map_make(map, rows, store->replaced, store->source_now,
+                                              workdir_path(store->work), there, err)
+                               : error_memory(err, images, "the rows");
     if (!status)
         status = ask_may_go(store, there, err);
-    free(now);
     free(there);
     return status;
 }
@@ -519,7 +498,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
                               location_of(in_file ? LOCATION_IMAGE : LOCATION_LOG_IMAGE, row),
                               &record, err);
             if (!status)
-                status = sidecars_row(store->sidecars, record.source, record.path,
+                status = sidecars_row(store->sidecars, record.image.source, record.path,
                                       record.path_length, in_file ? row : SIDECAR_NO_ROW, err);
         }
     }
@@ -528,8 +507,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
 
 /* Writes the file, with what is kept of the existing one. */
 static enum status write_file(struct store *store, const struct new_rows *rows, bool compress,
-                              const struct store_run *run, struct store_summary *summary,
-                              struct error *err)
+                              const struct store_run *run, struct error *err)
 {
     const struct store_config *config = &store->config;
     struct row_map map = {.earlier = NULL};
@@ -569,7 +547,7 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
     if (!status && rewrite.carry)
         carry_tell(&carry);
     else if (!status)
-        tell_dropped(store, summary);
+        tell_dropped(store);
     if (!status)
         tell_foreign(store, &report, map.earlier && !map.same);
     row_map_clear(&map);
@@ -658,7 +636,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
     status = compare(&summary->unchanged, store, &rows, compress, err);
     if (!status)
         status = summary->unchanged ? ask_may_go(store, NULL, err)
-                                    : write_file(store, &rows, compress, run, summary, err);
+                                    : write_file(store, &rows, compress, run, err);
     store->done = !status;
     if (finished)
         file_input_clear(&file);
@@ -681,6 +659,7 @@ void store_close(struct store **store)
                                        (!journal_holds_work(s->journal) && !s->has_learned));
     prior_close(&s->prior);
     journal_close(&s->journal);
+    records_clear(&s->logs);
     result_close(&s->replaced);
     codebooks_clear(&s->learned);
     pthread_mutex_destroy(&s->lock);

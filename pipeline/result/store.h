@@ -117,7 +117,6 @@ struct store_summary {
     uint64_t by_reason[REASON_COUNT];
     uint64_t pixels, bytes;
     bool unchanged; /* an existing file already held exactly this; it was not touched */
-    bool clusters_dropped;
 };
 
 /* Builds OUT.h5 from the log: temporary name, fsync, rename; then removes the work directory. An

@@ -51,7 +51,7 @@ static enum status look_at_log(struct unfinished *out, int directory, struct err
     struct records records;
     struct failure_row row = {.path = NULL};
     char reason[REASONS][sizeof row.reason];
-    enum status status = records_open(&records, directory, out->path, err);
+    enum status status = records_open(&records, directory, out->path, false, err);
     if (!status)
         status = records_scan(&records, NULL, 0, NULL, err);
     out->has_log = records.logs > 0;

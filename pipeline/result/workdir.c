@@ -331,8 +331,9 @@ void workdir_close(struct workdir **workdir, bool keep)
 static bool has_log(const struct workdir *workdir)
 {
     struct records records;
-    const bool has = records_open(&records, workdir->directory, workdir->path, NULL) != STATUS_OK ||
-                     records.logs > 0;
+    const bool has =
+        records_open(&records, workdir->directory, workdir->path, false, NULL) != STATUS_OK ||
+        records.logs > 0;
     records_clear(&records);
     return has;
 }

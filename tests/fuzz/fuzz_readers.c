@@ -416,7 +416,7 @@ static void read_log(int directory, const uint32_t *widths, unsigned features)
 {
     struct records records;
     struct error err = ERROR_INIT;
-    if (records_open(&records, directory, fuzz_folder(), &err) == STATUS_OK &&
+    if (records_open(&records, directory, fuzz_folder(), false, &err) == STATUS_OK &&
         records_scan(&records, widths, features, NULL, &err) == STATUS_OK) {
         fuzz_check(records.logs <= 1 && records.damaged + records.torn <= records.bytes);
         struct records_cursor cursor[2] = {{.records = &records, .window = 100},
@@ -442,7 +442,8 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
     uint32_t widths[FEATURE_MAX] = {12, 6, 3};
     unsigned features = 1;
     memset(&parts, 0, sizeof parts);
-    if (records_open(&records, directory, fuzz_folder(), &err) == STATUS_OK && records.signature) {
+    if (records_open(&records, directory, fuzz_folder(), false, &err) == STATUS_OK &&
+        records.signature) {
         if (signature_parse(&parts, records.signature, &err) == STATUS_OK)
             for (features = 0; features < parts.features.count; features++)
                 widths[features] = (uint32_t)feature_row_bytes(&parts.features.feature[features]);

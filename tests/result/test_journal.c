@@ -46,9 +46,9 @@ static enum status put(struct journal *journal, uint64_t sequence, const char *p
     struct store_record record = {.sequence = sequence,
                                   .path = path,
                                   .path_length = (uint32_t)strlen(path),
-                                  .bytes = 10,
-                                  .width = 2,
-                                  .height = 3 + (uint32_t)sequence,
+                                  .image.bytes = 10,
+                                  .image.width = 2,
+                                  .image.height = 3 + (uint32_t)sequence,
                                   .thumbnail = (const uint8_t *)path,
                                   .thumbnail_length = (uint32_t)strlen(path),
                                   .origin = origin};
@@ -57,11 +57,20 @@ static enum status put(struct journal *journal, uint64_t sequence, const char *p
     return journal_put(journal, &record, values, NULL);
 }
 
+static enum status open_journal(struct journal **journal, struct place *place,
+                                const char *signature, bool fresh)
+{
+    struct records logs;
+    assert_int_equal(records_open(&logs, workdir_descriptor(place->workdir),
+                                  workdir_path(place->workdir), fresh, NULL),
+                     STATUS_OK);
+    return journal_open(journal, place->workdir, &logs, widths, 2, fresh, signature, NULL, NULL);
+}
+
 static struct journal *begin(struct place *place, const char *signature, bool fresh)
 {
     struct journal *journal;
-    assert_int_equal(
-        journal_open(&journal, place->workdir, widths, 2, fresh, signature, NULL, NULL), STATUS_OK);
+    assert_int_equal(open_journal(&journal, place, signature, fresh), STATUS_OK);
     return journal;
 }
 
@@ -258,8 +267,7 @@ static void test_taken_over(void **state)
     assert_int_equal(put(journal, 2, "c", true, 0), STATUS_FAILED);
     journal_close(&journal);
     assert_int_equal(stat(path[1], &before), 0);
-    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, true, "{}", NULL, NULL),
-                     STATUS_FAILED);
+    assert_int_equal(open_journal(&journal, place, "{}", true), STATUS_FAILED);
     workdir_close(&place->workdir, false);
     assert_int_equal(stat(path[1], &after), 0);
     assert_int_equal(after.st_size, before.st_size);

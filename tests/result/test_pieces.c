@@ -99,7 +99,7 @@ static void test_texts(void **state)
         bool deflated;
     } cases[] = {{"short", 2100, 1000, 900, 1024, false},
                  {"wide", 2100, 1000, 10, 1024, true},
-                 {"huge", 3, PIECE_BYTES + 1, 10, 1, true},
+                 {"huge", 3, (1 << 20) + 1, 10, 1, true},
                  {"few", 3, 1000, 1, 1024, false}};
     hid_t file, dataset;
     assert_ok(h5_create_file(&file, f->output, f->output, false, &error));

@@ -62,8 +62,8 @@ static int run_in_child(struct fixture *f, struct shared *shared)
         struct store_record prior;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
-        if (prior_find(store_prior(store), 0, record->path, record->path_length, record->bytes,
-                       record->mtime_ns, &prior)) {
+        if (prior_find(store_prior(store), 0, record->path, record->path_length,
+                       record->image.bytes, record->image.mtime_ns, &prior)) {
             shared->found++;
             record = &prior;
         }
@@ -306,8 +306,8 @@ static int run_without_room(struct fixture *f, uint64_t count)
         struct store_record prior;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
-        if (prior_find(store_prior(store), 0, record->path, record->path_length, record->bytes,
-                       record->mtime_ns, &prior))
+        if (prior_find(store_prior(store), 0, record->path, record->path_length,
+                       record->image.bytes, record->image.mtime_ns, &prior))
             record = &prior;
         record->sequence = id;
         status = store_put(store, record, &error);

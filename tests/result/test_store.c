@@ -27,9 +27,9 @@ static void check_rows(struct fixture *f, uint64_t count)
             assert_string_equal(row.path_raw, r->path);
             assert_int_equal(row.reason, r->failure.reason);
             assert_string_equal(row.message, r->failure.message);
-            assert_int_equal(row.bytes, r->bytes);
+            assert_int_equal(row.bytes, r->image.bytes);
             assert_int_equal(row.error_number, r->failure.error_number);
-            assert_int_equal(row.mtime_ns, r->mtime_ns);
+            assert_int_equal(row.mtime_ns, r->image.mtime_ns);
             continue;
         }
         struct result_image row;
@@ -39,14 +39,14 @@ static void check_rows(struct fixture *f, uint64_t count)
             assert_non_null(strstr(row.path, "\\xff\\xe9m"));
         else
             assert_string_equal(row.path, r->path);
-        assert_int_equal(row.width, r->width);
-        assert_int_equal(row.height, r->height);
-        assert_int_equal(row.orientation, r->orientation);
+        assert_int_equal(row.width, r->image.width);
+        assert_int_equal(row.height, r->image.height);
+        assert_int_equal(row.orientation, r->image.orientation);
         assert_int_equal(row.channels, 3);
         assert_int_equal(row.source, 0);
-        assert_int_equal(row.bytes, r->bytes);
-        assert_int_equal(row.mtime_ns, r->mtime_ns);
-        assert_memory_equal(row.digest, r->digest, sizeof row.digest);
+        assert_int_equal(row.bytes, r->image.bytes);
+        assert_int_equal(row.mtime_ns, r->image.mtime_ns);
+        assert_memory_equal(row.digest, r->image.digest, sizeof row.digest);
         assert_string_equal(row.format, "jpeg");
         for (unsigned i = 0; i < f->features.count; i++) {
             const struct feature *feature = &f->features.feature[i];
@@ -192,7 +192,7 @@ static void test_many_raw_paths(void **state)
     const uint64_t count = 5000;
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t i = 0; i < count; i++) {
-        struct store_record record = {.sequence = i, .path = path, .bytes = 1};
+        struct store_record record = {.sequence = i, .path = path, .image.bytes = 1};
         bool text = i % 3 == 0 && i > 1500;
         record.path_length = (uint32_t)snprintf(path, sizeof path, text ? "%05u" : "%05u\xff%u",
                                                 (unsigned)i, (unsigned)(i * i % 1000));

@@ -116,15 +116,15 @@ static inline void add_extras(struct made *made, bool code, uint16_t size)
     struct store_record *r = &made->record;
     if (r->failure.reason != REASON_NONE)
         return;
-    r->has_code = code;
-    for (unsigned i = 0; code && i < sizeof r->code; i++)
-        r->code[i] = (uint8_t)(r->digest[0] >> i % 8);
+    r->image.has_code = code;
+    for (unsigned i = 0; code && i < sizeof r->image.code; i++)
+        r->image.code[i] = (uint8_t)(r->image.digest[0] >> i % 8);
     r->thumbnail_size = size;
-    if (size == 0 || r->bytes % 5 == 2)
+    if (size == 0 || r->image.bytes % 5 == 2)
         return;
-    r->thumbnail_length = (uint32_t)(4 + r->digest[1] % 60);
+    r->thumbnail_length = (uint32_t)(4 + r->image.digest[1] % 60);
     for (uint32_t i = 0; i < r->thumbnail_length; i++)
-        made->thumbnail[i] = (uint8_t)(size + r->digest[0] + i);
+        made->thumbnail[i] = (uint8_t)(size + r->image.digest[0] + i);
     memcpy(made->thumbnail, "\xff\xd8", 2);
     memcpy(made->thumbnail + r->thumbnail_length - 2, "\xff\xd9", 2);
     r->thumbnail = made->thumbnail;
@@ -146,8 +146,8 @@ static inline void make_record(struct made *made, uint64_t id, uint64_t version)
                                         (unsigned)(id / 100), (unsigned long long)id);
     if (id % 11 == 4) /* the path is not UTF-8 */
         memcpy(made->path + r->path_length - 3, "\xff\xe9m", 3);
-    r->bytes = 1000 + id;
-    r->mtime_ns = (int64_t)(1600000000000000000u + id + version * 1000000000u);
+    r->image.bytes = 1000 + id;
+    r->image.mtime_ns = (int64_t)(1600000000000000000u + id + version * 1000000000u);
     if (id % 7 == 3 || id % 7 == 5) {
         failure_set(&r->failure, id % 7 == 3 ? REASON_CORRUPT : REASON_NOT_AN_IMAGE,
                     "item %llu is broken in version %llu", (unsigned long long)id,
@@ -156,23 +156,24 @@ static inline void make_record(struct made *made, uint64_t id, uint64_t version)
         return;
     }
     uint64_t seed = mix(id * 1000 + version);
-    r->width = 2 + (uint32_t)(seed % 9);
-    r->height = 2 + (uint32_t)(seed / 16 % 9);
-    r->orientation = 1 + (uint8_t)(seed / 256 % 8);
-    r->channels = 3;
-    memcpy(r->format, "jpeg", 5);
-    r->digest[0] = mix(seed);
-    r->digest[1] = mix(seed + 1);
+    r->image.width = 2 + (uint32_t)(seed % 9);
+    r->image.height = 2 + (uint32_t)(seed / 16 % 9);
+    r->image.orientation = 1 + (uint8_t)(seed / 256 % 8);
+    r->image.channels = 3;
+    memcpy(r->image.format, "jpeg", 5);
+    r->image.digest[0] = mix(seed);
+    r->image.digest[1] = mix(seed + 1);
     r->counters = made->counters;
-    uint32_t pixels = r->width * r->height;
+    uint32_t pixels = r->image.width * r->image.height;
     for (int c = 0; c < 3; c++)
         distribute(made->counters + 8 * c, 8, pixels, seed + (uint64_t)c);
     distribute(made->counters + 24, 16, pixels, seed + 3);
     for (uint32_t y = 0; y < 2; y++)
         for (uint32_t x = 0; x < 2; x++) {
             /* In a picture of height h, row y is in cell y * 2 / h. */
-            uint32_t h = y ? r->height - (r->height + 1) / 2 : (r->height + 1) / 2;
-            uint32_t w = x ? r->width - (r->width + 1) / 2 : (r->width + 1) / 2;
+            uint32_t h =
+                y ? r->image.height - (r->image.height + 1) / 2 : (r->image.height + 1) / 2;
+            uint32_t w = x ? r->image.width - (r->image.width + 1) / 2 : (r->image.width + 1) / 2;
             distribute(made->counters + 40 + 24 * (2 * y + x), 24, h * w, seed + 4 + 2 * y + x);
         }
 }
@@ -193,15 +194,16 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     struct made made;
     struct store_record prior;
     make_record(&made, id, version);
-    made.record.source = source;
+    made.record.image.source = source;
     bool found = prior_find(store_prior(store), source, made.record.path, made.record.path_length,
-                            made.record.bytes, made.record.mtime_ns, &prior);
+                            made.record.image.bytes, made.record.image.mtime_ns, &prior);
     struct store_record *record = found ? &prior : &made.record;
     if (found) {
-        assert_int_equal(prior.width, made.record.width);
-        assert_int_equal(prior.height, made.record.height);
+        assert_int_equal(prior.image.width, made.record.image.width);
+        assert_int_equal(prior.image.height, made.record.image.height);
         assert_int_equal(prior.failure.reason, made.record.failure.reason);
-        assert_memory_equal(prior.digest, made.record.digest, sizeof prior.digest);
+        assert_memory_equal(prior.image.digest, made.record.image.digest,
+                            sizeof prior.image.digest);
         assert_string_equal(prior.path, made.record.path);
     }
     record->sequence = sequence;

@@ -188,7 +188,7 @@ static void test_retry_failed(void **state)
         struct store_record prior;
         make_record(&made, id, 0);
         bool found = prior_find(store_prior(store), 0, made.path, made.record.path_length,
-                                made.record.bytes, made.record.mtime_ns, &prior);
+                                made.record.image.bytes, made.record.image.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         if (!found) {
             /* The item is an image now. */
@@ -228,7 +228,7 @@ static void test_unreadable_is_tried_again(void **state)
         made.record.failure.reason = REASON_UNREADABLE;
         assert_ok(store_open(&store, &f->config, &error));
         assert_false(prior_find(store_prior(store), 0, made.path, made.record.path_length,
-                                made.record.bytes, made.record.mtime_ns, &prior));
+                                made.record.image.bytes, made.record.image.mtime_ns, &prior));
         made.record.sequence = 0;
         assert_ok(store_put(store, &made.record, &error));
         assert_ok(store_finish(store, &test_run, &summary, &error));
