@@ -334,15 +334,15 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 /* --- the proof ------------------------------------------------------------------------------- */
 
-/* Tests a random picture, a cancelled one, and one of black and white stripes whose words must
- * overwrite existing ones. */
+/* Adds to the counts. Tests a random picture, a cancelled one, and one of black and white stripes
+ * whose words must overwrite existing ones. */
 static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             const struct feature *subject, uint64_t parameter, struct error *err)
+                             const void *subject, struct error *err)
 {
     enum { PICTURES = 3 };
-    struct feature own = *subject;
+    struct step_node node = *(const struct step_node *)subject;
+    struct feature own = *(const struct feature *)node.config;
     const struct net_model *model = own.net.model;
-    const struct step_node node = {.step = &net_step, .config = &own, .parameter = parameter};
     const size_t picture = net_tensor_values(&model->tensors[0]);
     const size_t word_bytes = PICTURES * own.words * sizeof(uint32_t);
     const struct net_output *output = net_model_output(model, own.net.output);
@@ -350,6 +350,7 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     uint8_t *scratch = NULL;
     struct proof proof;
     uint32_t random = RANDOM_START;
+    node.config = &own;
     own.offset = 0;
     enum status status =
         proof_open(&proof, max_u64(PICTURES * (picture + 127), word_bytes), 128, err);
@@ -380,25 +381,19 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     return status;
 }
 
-static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                              const void *subject, struct error *err)
-{
-    *compared = *wrong = 0;
-    return test_node(compared, wrong, context, subject, 0, err);
-}
-
-/* Tests all outputs of the synthetic network. */
-static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                  uint64_t parameter, struct error *err)
+enum status net_step_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                          uint64_t parameter, struct error *err)
 {
     struct net_model *model;
     enum status status = net_synthetic(&model, err);
     *compared = *wrong = 0;
     for (uint32_t i = 0; status == STATUS_OK && i < model->header->outputs; i++) {
         struct feature feature = {.name = "test", .net.model = model};
+        const struct step_node node = {
+            .step = &net_step, .config = &feature, .parameter = parameter};
         strcpy(feature.net.output, model->outputs[i].name);
         feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);
-        status = test_node(compared, wrong, context, &feature, parameter, err);
+        status = test_node(compared, wrong, context, &node, err);
     }
     net_model_close(&model);
     return status;
@@ -407,13 +402,7 @@ static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct oc
 static enum status test_step(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              struct error *err)
 {
-    return test_synthetic(compared, wrong, context, 0, err);
-}
-
-enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                   struct error *err)
-{
-    return test_synthetic(compared, wrong, context, NET_STEP_EMULATED, err);
+    return net_step_test(compared, wrong, context, 0, err);
 }
 
 /* The cache key of the proof covers kernels, host code and instruction set, and the layers up to
@@ -421,6 +410,7 @@ enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct o
 static enum status prove_net(void *state, struct error *err)
 {
     const struct net *net = state;
+    const struct step_node node = {.step = &net_step, .config = net->feature};
     char options[512];
     if (!net->model)
         return STATUS_OK; /* ONNX Runtime has no reference */
@@ -428,8 +418,7 @@ static enum status prove_net(void *state, struct error *err)
              ocl_range_option(ocl_context_device(net->context)), NET_SOURCES,
              net->engine ? host_engine_kernels(net->engine) : "kernels", net->model->digest,
              net->output->name);
-    return proof_check_by(&net_step, programs, options, net->context, test_model, net->feature,
-                          err);
+    return proof_check_by(&net_step, programs, options, net->context, test_node, &node, err);
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -26,7 +26,7 @@ enum status proof_check_by(const struct step *step, const char *const *programs,
 {
     const struct ocl_device *device = ocl_context_device(context);
     char key[OCL_KEY];
-    uint64_t compared, wrong;
+    uint64_t compared = 0, wrong = 0;
     bool proven = true;
     for (const char *const *program = programs; *program && proven; program++) {
         if (ocl_program_key(key, device, *program, NULL, options, err) != STATUS_OK)

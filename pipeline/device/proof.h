@@ -10,7 +10,7 @@
 enum status proof_check(const struct step *step, const char *const *programs, const char *options,
                         struct ocl_context *context, struct error *err);
 
-/* The same with another test, which gets `subject`. */
+/* The same with another test, which gets `subject` and counts of 0. */
 enum status proof_check_by(const struct step *step, const char *const *programs,
                            const char *options, struct ocl_context *context,
                            enum status (*test)(uint64_t *compared, uint64_t *wrong,
