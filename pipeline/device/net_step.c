@@ -60,26 +60,15 @@ static bool is_host(const struct ocl_device *device)
     return device->type == CL_DEVICE_TYPE_CPU;
 }
 
-static enum status open_model(struct net *net, const struct step_node *node, struct error *err)
-{
-    const struct ocl_device *device = ocl_context_device(net->context);
-    /* With mma.m16n8k32 for bytes. */
-    const bool tiles =
-        node->parameter == NET_STEP_EMULATED || (device->nvidia && device->nvidia_major >= 8);
-    net->tiles = node->parameter == NET_STEP_EMULATED ? "net_emulated" : programs[1];
-    net->output = net_model_output(net->model, net->feature->net.output);
-    if (is_host(device))
-        return host_engine_open(&net->engine, net->model, NULL, err);
-    if (net_plan_open(&net->plan, net->model, ocl_range_option(device), tiles, err) != STATUS_OK)
-        return STATUS_FAILED;
-    net->kernel = held_array(&net->plan.held, net->plan.kernel_count, sizeof *net->kernel);
-    return held_check(&net->plan.held, "a network", err);
-}
-
 static enum status open_net(void **state, struct step_needs *needs, struct ocl_context *context,
                             const struct step_node *node, uint64_t launch_bytes, struct error *err)
 {
     const struct feature *feature = node->config;
+    const struct ocl_device *device = ocl_context_device(context);
+    const bool emulated = node->parameter == NET_STEP_EMULATED;
+    /* With mma.m16n8k32 for bytes. */
+    const bool has_tiles = emulated || (device->nvidia && device->nvidia_major >= 8);
+    enum status status = STATUS_OK;
     (void)launch_bytes;
     if (!feature->net.model && !feature->net.runtime)
         return error_set(err, STATUS_USAGE, "feature %s has no model", feature->name);
@@ -87,12 +76,21 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     if (!net)
         return error_memory(err, sizeof *net, node->step->name);
     *net = (struct net){.context = context, .feature = feature, .model = feature->net.model};
-    if (net->model && open_model(net, node, err) != STATUS_OK) {
-        close_net(state);
-        return err->status;
+    net->tiles = emulated ? "net_emulated" : programs[1];
+    if (net->model)
+        net->output = net_model_output(net->model, feature->net.output);
+    if (net->model && is_host(device)) {
+        status = host_engine_open(&net->engine, net->model, NULL, err);
+    } else if (net->model) {
+        status = net_plan_open(&net->plan, net->model, ocl_range_option(device), has_tiles, err);
+        net->kernel = held_array(&net->plan.held, net->plan.kernel_count, sizeof *net->kernel);
+        if (status == STATUS_OK)
+            status = held_check(&net->plan.held, "a network", err);
     }
+    if (status != STATUS_OK)
+        close_net(state);
     *needs = (struct step_needs){.lists = 1, .counts = 1, .events = 1};
-    return STATUS_OK;
+    return status;
 }
 
 /* The workspace for a batch of pictures; 0: the host's engine and ONNX Runtime have their own. */
