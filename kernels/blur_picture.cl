@@ -3,7 +3,7 @@
  * The blurred picture is the interior: two columns and two rows smaller, each channel the sum of
  * nine values divided by 9, rounded down. A two-dimensional range of exactly that size covers it; a
  * larger one is guarded. It issues nine loads per channel, as it exists to show how a device
- * handles ranges (`clpipe devices --ndrange`). Ingest uses blur_slot. */
+ * handles ranges (`clpipe ndrange`). Ingest uses blur_slot. */
 __kernel void blur_picture(__global const uchar *pixels, __global uchar *blurred, uint width,
                            uint height)
 {

@@ -5,8 +5,8 @@
  * -D SPAN=1|16    lanes of a panel that a work-item scores at once
  * -D NVIDIA       the compiler takes PTX
  *
- * What are options of the filter are arguments here: these kernels see few rows, and each variant
- * takes seconds to build. */
+ * The filter's options are arguments here: these kernels process few rows, and each variant takes
+ * seconds to build. */
 #include "kmeans.h"
 #include "kmeans_draw.h"
 #include "kmeans_half.h"
@@ -376,7 +376,7 @@ seed_commit(__global const float *restrict x, __global const float *restrict can
 #if GROUP > 1
 /* What a work-item has written is visible to others that see a later atomic operation of its group:
  * by this instruction, on NVIDIA's devices with tensor cores. OpenCL 1.2 has nothing that orders
- * writes for other work-groups, not even mem_fence, which is used only for tests: they may choose
+ * writes for other work-groups, not even mem_fence; that is used only by tests, which may choose
  * these kernels on CPUs. */
 #ifdef NVIDIA
 #define PUBLISH() __asm__ volatile("membar.gl;" ::: "memory")
@@ -513,8 +513,9 @@ static uint block_of_target(__global const double *reached, uint below, uint blo
  * they lie in the tile, and laid out (lane_start), by the first `trials` groups. first_block: the tile's first;
  * blocks: of all tiles; random: KMEANS_TRIALS_MAX for each round, in [0, 1).
  *
- * A group that draws needs the distances of a block that another one writes: of the rows that the chosen
- * candidate is nearer to, which alone have its bit, it computes them itself. */
+ * A group that draws needs the distances of a block that another group writes: it computes the ones
+ * that change itself, those of the rows that the chosen candidate is nearer to (only these have its
+ * bit). */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 seed_take(__global const float *restrict x, __global const float *restrict centroids,
           __global const uint *restrict mask, __global const float *restrict centre,

@@ -55,8 +55,8 @@
 /* --- rounding -------------------------------------------------------------------------------- */
 
 /* Rounds a tile's rows and computes their norms as row_norms (kmeans_rows.cl) does, and their
- * reaches, which slopes are multiplied by: norm_share of the norm plus rest_share of the length that
- * rounding took. KMEANS_HALF_SHARES work-items per row. */
+ * reaches, by which slopes are multiplied: norm_share of the norm plus rest_share of the length
+ * that rounding took. KMEANS_HALF_SHARES work-items per row. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 round_rows(__global const float *restrict x, __global const float *restrict centre,
            __global half *restrict out, __global float *restrict norms,

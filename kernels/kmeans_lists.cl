@@ -59,7 +59,8 @@ list_distances(__global const float *restrict x, __global const uint *restrict e
 
 #define ITEMS KMEANS_LISTED_ITEMS
 #define LANES KMEANS_LISTED_LANES
-/* Values from one block to the next in local memory, where LANES + 1 of them do not meet in a bank either. */
+/* Values from one block to the next in local memory, chosen such that LANES + 1 of them do not
+ * share a bank either. */
 #define ROOM_EACH (KMEANS_BLOCK_ROWS + 1)
 #define ROOM      (KMEANS_TRIALS_MAX * ROOM_EACH)
 /* Blocks added up at a time. */
@@ -186,9 +187,9 @@ static void put_back(const struct listed_rows *rows, const struct listed_room ro
 }
 
 /* Whether trial `lid` may be the one that leaves the least, by how much each takes away (gains, EACH values apart;
- * 0 of those that there are not). What really is the least is a sum in another order: both are within blocks +
- * count + 32 roundings of their true values, relative to `total`, what remains now. A row that was drawn twice
- * counts once. */
+ * 0 for trials that do not exist). The definition adds in another order: both sums are within
+ * blocks + count + 32 roundings of their true values, relative to `total`, what remains now. A row
+ * that was drawn twice counts once. */
 static bool likely_trial(__local const double *gains, __local const uint *place, double total,
                          uint blocks, uint count, uint lid)
 {

@@ -16,10 +16,10 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
 }
 
 /* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows. While any cluster
- * is empty (counts[k + 2]) all stay, since the host first gives it a row, or with `anyway` only the
- * empty ones. weight_unit: unit of the
- * clusters' weights; 0: rows have no weights. shifts: how far it has moved, as a length times
- * shift_scale, rounded up. facts: KMEANS_FACTS values per cluster:
+ * is empty (counts[k + 2]), all centroids stay, since the host first gives it a row; with `anyway`,
+ * only those of empty clusters stay. weight_unit: unit of the clusters' weights; 0: rows have no
+ * weights. shifts: how far it has moved, as a length times shift_scale, rounded up. facts:
+ * KMEANS_FACTS values per cluster:
  *
  *   0  the rows' inertia about the old centroid, less that about the columns' means
  *   1  the canonical distance from the old centroid to the new one

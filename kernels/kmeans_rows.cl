@@ -63,7 +63,8 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
 #if TILED
 /* Plans a pass from shifts on the device: threshold j is the shift of rank ranks[j] (0: the
  * largest; rank k and beyond: 0); clears the counts of shift_bounds. A group ranks KMEANS_RANKED of
- * the k shifts among all of them, each work-item against a share. Shifts are not negative. */
+ * the k shifts among all of them, each work-item comparing with a share of them. Shifts are not
+ * negative. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 rank_shifts(__global const float *restrict shift, __global uint *plan, uint k, uint candidates,
             uint16 ranks)

@@ -14,7 +14,8 @@
  *   are transposed into words of one channel's 4 pixels.
  * LIMITS: low and high are not 0 and 255. SHIFTS: sums are shifted before they are multiplied.
  *
- * EMULATED: the including program has replaced NVIDIA's instructions; its lanes meet. */
+ * EMULATED: the including program has replaced NVIDIA's instructions, and lanes meet at its
+ * barriers. */
 #include "net_part.h"
 
 #ifndef EMULATED

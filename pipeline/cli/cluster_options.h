@@ -76,8 +76,8 @@ void options_machine(struct clustering_machine *out, const struct options *optio
 void options_clustering(struct clustering_config *out, const struct options *options,
                         const struct clustering_given *given);
 
-/* Parses --levels, --split and --resample; count 0: only -k is given. STATUS_USAGE: neither they nor -k are
- * given, or one is invalid. */
+/* Parses --levels, --split and --resample; count 0: only -k is given. STATUS_USAGE: neither they
+ * nor -k is given, or one is invalid. */
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err);
 

@@ -97,7 +97,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     }
     if (same_feature && own->clustering.projection.pca == 0 && !components)
         parameters_boolean(*parameters, "center", &own->clustering.projection.center);
-    /* A k that was a default is chosen anew. */
+    /* A k that was a default is chosen again. */
     const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
     if (k && (strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&

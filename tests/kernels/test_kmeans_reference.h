@@ -289,7 +289,7 @@ enum fill {
     FILL_OFFSET,     /* integers a million away from the origin */
     FILL_HUGE,       /* around 1e30: float32 squares overflow */
     FILL_TINY,       /* around 1e-30: float32 squares vanish */
-    FILL_SUBNORMAL,  /* below the least normal float32 */
+    FILL_SUBNORMAL,  /* below the smallest normal float32 */
     FILL_SCALES,     /* columns from 1e-20 to 1e20, and rows likewise scaled */
     FILL_OUTLIER,    /* one row a million times larger than the rest */
     FILL_ROOTS,      /* non-negative rows of length 1, many zeros: histograms */

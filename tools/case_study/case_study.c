@@ -53,7 +53,7 @@ static const struct way {
 } ways[] = {
     {"one_core", ON_ONE_CORE, false, "plain C, one core"},
     {"all_cores", ON_ALL_CORES, false, "plain C, all cores"},
-    {"naive", BY_KERNEL, false, "a work-item to a descriptor"},
+    {"naive", BY_KERNEL, false, "one work-item per descriptor"},
     {"coalesced", BY_KERNEL, true, "transposed descriptors"},
     {"vectors", BY_KERNEL, false, "four values at a time"},
     {"in_local", BY_KERNEL, false, "descriptors in local memory"},

@@ -36,8 +36,8 @@ static void take(__global uint *labels, __global uint *counts, uint i, uint labe
         }                                                                                          \
     }
 
-/* A work-item to a descriptor, as one would write it in C. Work-items side by side read values that are
- * COLUMNS apart. */
+/* One work-item per descriptor, as one would write it in C. Neighbouring work-items read values
+ * that are COLUMNS apart. */
 KERNEL naive ARGUMENTS(__global)
 {
     const uint i = (uint)get_global_id(0);
@@ -80,8 +80,8 @@ KERNEL vectors ARGUMENTS(__global)
     take(labels, counts, i, label);
 }
 
-/* A work-group brings its descriptors to local memory once, side by side, and then reads them there, a
- * work-item to a bank. */
+/* A work-group brings its descriptors to local memory once, side by side, and then reads them
+ * there, one work-item per bank. */
 KERNEL in_local ARGUMENTS(__global)
 {
     __local float mine[COLUMNS * (ITEMS + 1)];

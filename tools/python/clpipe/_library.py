@@ -49,7 +49,7 @@ CPicture = _struct("CPicture", path=c_char_p, bytes=c_void_p, length=c_uint64, p
 
 
 def on_host(values: Any) -> Any:
-    """Tensors of a device are brought to the host by their own library, after what computes them."""
+    """Tensors of a device are brought to the host by their own library, after the work that computes them."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # torch; numpy has no bfloat16
         values = values.detach().cpu()
         return values.float() if str(values.dtype) == "torch.bfloat16" else values

@@ -1,4 +1,4 @@
-"""A file of clpipe, opened for reading."""
+"""A clpipe file, opened for reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", 
 
 
 def _unreadable(name: str, error: OSError) -> str:
-    """In the words of the program."""
+    """The message of the program for this error."""
     if error.errno and not isinstance(error, BlockingIOError):
         return f"cannot read {name}: {os.strerror(error.errno)}"
     for sign, words in (("unable to lock file", "another program has it open for writing; close it there"),
