@@ -501,10 +501,11 @@ static const struct option rows[] = {
            "mark the image of each group to keep: the one with the most pixels (then the most "
            "bytes, then the first), the first, or the last modified; the others are checked "
            "against the files as they are now: 0 can go, empty is not proven"),
-    OUTPUT("to-list", to_list, "FILE",
-           "write the absolute paths of all other images to FILE, each ended by NUL (for xargs "
-           "-0), if it is proven to be a copy of the kept one in a file of its own; --keep chooses "
-           "that one, default best"),
+    OUTPUT(
+        "to-list", to_list, "FILE",
+        "write to FILE the absolute path of every other image that is proven to be a copy of the "
+        "kept one, in a separate file; paths end in NUL (for xargs -0); --keep chooses the kept "
+        "one, by default the best"),
     OUTPUT("to-list-members", to_list_members, "FILE",
            "the same for members of archives, which are never in the list of files"),
     TEXT("check", check, "LIST",

@@ -206,9 +206,9 @@ static enum status run_export(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     CHOICE("what", what, WHAT,
-           "table to write, tree or shards; required. quality: numbers and flags of each image; of "
-           "one clustering, centroids, clusters (a line for each) and sweep (the measures of each "
-           "k of -k A:B)"),
+           "table to write, tree or shards; required. quality: numbers and flags of each image; "
+           "centroids, clusters (a line for each) and sweep (the measures of each k of -k A:B) are "
+           "of one clustering"),
     CHOICE("format", format, "csv|tsv|jsonl|npy",
            "table format; npy only for features, labels and centroids", .initial = "csv",
            .note = "the extension of -o, else csv"),
@@ -234,7 +234,7 @@ static const struct option rows[] = {
     SIZE("shard-bytes", shard_bytes, "SIZE", "shards: largest size of the pictures in an archive",
          .initial = "1G"),
     FLAG("shuffle", shuffle, "shards: images in a random order, see --seed"),
-    NUMBER("seed", seed, "N", "shards: of --shuffle", .initial = "0"),
+    NUMBER("seed", seed, "N", "shards: seed of --shuffle", .initial = "0"),
     TEXT("shard", common.shard, "I/N|slurm/N|mpi",
          "shards: write share I of N of the archives, from 0; the last one also writes the index",
          .note = "all"),

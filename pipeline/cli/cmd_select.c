@@ -217,7 +217,7 @@ static const struct option rows[] = {
          .note = "that of the clustering"),
     CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance of diverse",
            .note = "hellinger for l1 histograms, else euclidean"),
-    NUMBER("seed", seed, "N", "of random choices", .initial = "0"),
+    NUMBER("seed", seed, "N", "seed of the random choices", .initial = "0"),
     TEXT("to-list", to_list, "FILE", "also write the absolute path of each image, ended by NUL"),
     DRY_RUN_ROW("store nothing"),
     FORCE_ROW("replace a selection of the same name, and an existing list"),

@@ -26,7 +26,7 @@ static const struct option compute_rows[] = {
     NUMBER("threads", threads, "N", "number of decode and host threads",
            .note = "the CPUs this process may use", .min = 1, .max = 4096),
     SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M",
-         .note = "256M; of an ingest 16M for each thread if that is more, up to 1G with a GPU that "
+         .note = "256M, or 16M per thread of an ingest if that is more; up to 1G with a GPU that "
                  "decodes JPEG"),
     SIZE("device-memory", device_memory, "SIZE", "limit on the buffers on each device",
          .note = "the memory of the device"),

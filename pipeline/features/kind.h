@@ -78,10 +78,10 @@ struct feature_kind {
     KIND(gradient, ", gradient")                                                                   \
     KIND(coledge, ", coledge")                                                                     \
     KIND(quality, ", quality")                                                                     \
-    KIND(dct, "; with words=K or fisher=K instead of bins= dct")                                   \
+    KIND(dct, "; dct")                                                                             \
     KIND(sift, ", sift")                                                                           \
     KIND(opsift, ", opsift")                                                                       \
-    KIND(patch, " or patch")                                                                        \
+    KIND(patch, " or patch with words=K or fisher=K instead of bins=")                             \
     KIND(net, "; net:model=FILE: a network")
 /* clang-format on */
 

@@ -123,7 +123,7 @@ static enum status make(struct pages *pages, struct error *err)
     for (size_t i = 0; status == STATUS_OK && i < sizeof steps / sizeof *steps; i++) {
         watch_show(&pages->config->machine.watch, "pages", i, sizeof steps / sizeof *steps);
         status = watch_check(&pages->config->machine.watch,
-                             "writing the report: nothing of it is kept", err);
+                             "writing the report: no part of it is kept", err);
         if (status == STATUS_OK)
             status = steps[i](pages, err);
     }

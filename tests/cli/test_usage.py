@@ -143,8 +143,7 @@ def test_documented_defaults(clpipe):
         "max-pixels": "268435456", "progress": "auto", "name": "kmeans",
         "init": "kmeans++", "seed": "0", "n-init": "10 if rows x values x k is at most 2^31, else 1",
         "max-iter": "100", "tol": "1e-4",
-        "memory": "256M; of an ingest 16M for each thread if that is more, up to 1G with a GPU that "
-                  "decodes JPEG",
+        "memory": "256M, or 16M per thread of an ingest if that is more; up to 1G with a GPU that decodes JPEG",
         "decode-scale": "1", "preset": "fast; for an existing file, its own"}
     assert defaults["k"].startswith("10")
 

@@ -53,9 +53,9 @@ const REASONS = table({
     "vanished": "was removed while clpipe ran",
     "changed": "changed while it was read",
     "empty": "has no bytes",
-    "unknown-format": "is no image, whatever its name says",
+    "unknown-format": "is not an image, whatever its name says",
     "unsupported": "is in a format that this build cannot decode",
-    "corrupt": "contradicts itself",
+    "corrupt": "is damaged",
     "truncated": "ends early",
     "too-large": "is too large",
     "too-many-scans": "has too many scans",
@@ -222,7 +222,7 @@ function about(summary) {
     const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
     const sources = summary.sources.filter(([, n]) => n > 0);
     return h("aside.about", { "aria-label": "About these pictures" },
-        h("section", {}, h("h2", {}, "What was taken"),
+        h("section", {}, h("h2", {}, "What was read"),
             h("dl", {},
                 fact("Pictures", count(summary.images)),
                 fact("Size", size(summary.bytes)),
@@ -230,7 +230,7 @@ function about(summary) {
                 fact("Longest side", least === most ? `${count(most)} pixels` : [`${count(median)} `, h("span.n", {}, `(${count(least)} to ${count(most)})`)]),
                 sources.length === 1 && sources[0][0] ? fact("Source", h("bdi", {}, shown(sources[0][0]))) : null,
                 summary.folders > 1 ? fact("Folders", count(summary.folders)) : null,
-                summary.skipped ? fact("Skipped", counted(summary.skipped, "file that is no image", "files that are no images")) : null),
+                summary.skipped ? fact("Skipped", counted(summary.skipped, "file that is not an image", "files that are not images")) : null),
             sources.length > 1 ? [h("h3", {}, "Sources"), bars(sources.map(([name, n]) => [shown(name) || "files", n]))] : null,
             h("h3", {}, "Formats"), bars(summary.formats.map(([name, n]) => [name.toUpperCase(), n]))),
         summary.failed ? h("section", {}, h("h2", {}, "What failed"),
@@ -240,7 +240,7 @@ function about(summary) {
                 fact("By", h("code", {}, clustering.feature)),
                 fact("Distance", clustering.metric),
                 fact("Iterations", `${count(clustering.iterations)}${clustering.converged ? ", converged" : ""}`),
-                clustering.agreement ? fact("Purity", h("span", { title: "The share of pictures whose folder is the commonest of their cluster" },
+                clustering.agreement ? fact("Purity", h("span", { title: "The share of pictures whose folder is the most common one of their cluster" },
                     `${fixed(clustering.agreement.purity)} against ${counted(clustering.agreement.folders, "folder")}`)) : null,
                 clustering.agreement ? fact("NMI, ARI", `${fixed(clustering.agreement.nmi)}, ${fixed(clustering.agreement.ari)}`) : null,
                 fact("Name", h("code", {}, clustering.name)),
@@ -447,7 +447,7 @@ async function mostSimilar(section, p) {
         return;
     }
     if (!found.length) {
-        section.append(h("p", {}, "This picture has no values to compare it by."));
+        section.append(h("p", {}, "This picture has no values by which it can be compared."));
         return;
     }
     const pictures = await Promise.all(found.map(([other]) => App.picture(other)));
@@ -467,7 +467,7 @@ async function mostSimilar(section, p) {
 const KINDS = table({
     bytes: ["Same file", "The files have the same bytes."],
     pixels: ["Same picture", "The files differ, but every pixel is the same."],
-    near: ["Nearly the same", "Similar codes: scaled, re-encoded, cropped, mirrored or brightened, or only much alike."],
+    near: ["Nearly the same", "Similar codes: scaled, re-encoded, cropped, mirrored or brightened, or merely similar."],
 });
 
 /* What makes a member a copy of the first. */
@@ -494,7 +494,7 @@ App.views.duplicates = async (kind, main) => {
     const wanted = KINDS[kind] ? groups.filter(group => group.kind === kind) : groups;
     const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
     put(page, h("h1", {}, "Duplicates"),
-        h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures with the same bytes or similar codes: ${counted(extra, "picture")} beside one of each.` : "No picture is a copy of another."),
+        h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures with the same bytes or similar codes: ${counted(extra, "picture")} in addition to one of each.` : "No picture is a copy of another."),
         h("p.by", {}, "Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. Different pages of text, forms or frames of a film do, too: only ",
             h("code", {}, "clpipe duplicates"), " compares the pictures themselves, tells these apart, and finds more."),
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
@@ -536,7 +536,7 @@ App.views.quality = async (flag, main) => {
     const chosen = names.includes(flag) ? flag : names[0];
     put(main, page);
     put(page, h("h1", {}, "Quality"),
-        h("p", {}, names.length ? "Pictures that their numbers speak against; the thresholds are those of clpipe's documentation." : "No picture has a flag."),
+        h("p", {}, names.length ? "Pictures whose numbers suggest a flaw; the thresholds are in clpipe's documentation." : "No picture has a flag."),
         names.length ? h("nav.chips", { "aria-label": "Flags" }, names.map(name =>
             h("a", { href: `#/quality/${name}`, "aria-current": name === chosen ? "true" : null }, name.replace("-", " "), h("span.n", {}, count(about[name]))))) : null);
     if (!names.length)
@@ -566,7 +566,7 @@ App.views.failures = async (reason, main) => {
     const { failed, chunk, reasons } = App.summary;
     const page = h("div.page");
     main.append(page);
-    put(page, h("h1", {}, "Failures"), h("p", {}, failed ? `${counted(failed, "file")} gave no picture.` : "No file failed."));
+    put(page, h("h1", {}, "Failures"), h("p", {}, failed ? `${counted(failed, "file")} failed.` : "No file failed."));
     if (!failed)
         return;
     let rows;
