@@ -1,7 +1,7 @@
 /* train.h: learns codebooks from a sample of descriptors.
  *
  *   bytes ──> covariance (exact integers) ──> its eigenvectors (float64) ──> projection, made integer
- *         ──> projected values ──> k-means (cluster/) ──> words, made integer ──> statistics
+ *         ──> projected values ──> k-means (kmeans/) ──> words, made integer ──> statistics
  *
  * Everything uses integers, float64 in a fixed order, or k-means, whose result is the same on all
  * devices: the codebook depends only on the sample. */

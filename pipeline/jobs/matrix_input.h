@@ -53,9 +53,9 @@ enum status matrix_input_reading(struct row_tree **tree, struct matrix_input *in
 /* matrix_input_identity by the rule of `content`, which may be an older one. */
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
                                    struct error *err);
-/* Leaves out, with a notice, the rows of a clpipe file that the metric cannot compare, at which `threads`
- * threads look: `source` has the others. STATUS_FAILED: none remain or, unless `missing`, an imported feature lacks values for
- * some images. */
+/* Leaves out, with a notice, the rows of a clpipe file that the metric cannot compare, which
+ * `threads` threads find: `source` has the others. STATUS_FAILED: none remain or, unless `missing`,
+ * an imported feature lacks values for some images. */
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
                                  bool missing, unsigned threads, struct stop *stop,
                                  struct error *err);
