@@ -203,7 +203,7 @@ static enum status write_list(const struct command_state *state, const char *fil
             (entry->file.member > 0) == members)
             sink_write(&list, entry->file.name, strlen(entry->file.name) + 1);
     }
-    return status == STATUS_OK ? sink_close(&list, true, err) : status;
+    return sink_end(&list, status, err);
 }
 
 static enum status write_lists(const struct command_state *state, struct error *err)

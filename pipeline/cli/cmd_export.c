@@ -8,7 +8,6 @@
 #include "cli/export_table.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
-#include "cli/shard_option.h"
 #include "cli/signals.h"
 #include "jobs/shards.h"
 #include "result/sidecars.h"
@@ -136,15 +135,12 @@ static enum status make_shards(struct export *export, struct error *err)
                                    .samples = own->samples,
                                    .bytes = own->shard_bytes,
                                    .shuffle = own->shuffle,
-                                   .seed = own->seed};
+                                   .seed = own->seed,
+                                   .share = options->share};
     struct shards_report report = {0};
-    enum status status =
-        options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
     progress_init(&options->call->progress, options);
     options_machine(&config.machine, options);
-    status = shards_write(&report, &config, err);
+    const enum status status = shards_write(&report, &config, err);
     progress_end(&options->call->progress);
     if (status != STATUS_OK)
         return status;

@@ -151,7 +151,7 @@ static enum status write_list(const struct selection *selection, const char *fil
             sink_write(&list, path, strlen(path) + 1);
     }
     locator_clear(&locator);
-    return status == STATUS_OK ? sink_close(&list, true, err) : status;
+    return sink_end(&list, status, err);
 }
 
 static enum status run_select(const struct options *options, struct error *err)

@@ -607,16 +607,15 @@ static enum status write_tree(struct tree *tree, struct error *err)
         sink_write(&tree->marker, link, strlen(link) + 1);
         status = fill(tree, err);
     }
-    enum status closed = sink_close(&tree->index, status == STATUS_OK, status ? NULL : err);
-    status = status == STATUS_OK ? closed : status;
+    status = sink_end(&tree->index, status, err);
     if (status == STATUS_OK && !*index_stamp(stamp, tree->root, INDEX))
         status = trouble(err, errno, "read", index);
     if (status == STATUS_OK)
         sink_write(&tree->marker, stamp, strlen(stamp) + 1);
-    closed = sink_close(&tree->marker, status == STATUS_OK, status ? NULL : err);
+    status = sink_end(&tree->marker, status, err);
     free(index);
     free(marker);
-    return status == STATUS_OK ? closed : status;
+    return status;
 }
 
 /* Renames the tree. Checks an earlier one again, since much time may have passed. */

@@ -522,9 +522,12 @@ static enum status train(struct training *all, unsigned i, struct error *err)
 static void *train_next(void *context)
 {
     struct training *all = context;
-    for (unsigned i; (i = atomic_fetch_add(&all->next, 1)) < all->features->count;)
+    for (unsigned i; (i = atomic_fetch_add(&all->next, 1)) < all->features->count;) {
         if (feature_lacks_codebook(&all->features->feature[i]))
             all->status[i] = train(all, i, &all->error[i]);
+        if (all->status[i] != STATUS_OK)
+            atomic_store(&all->next, all->features->count); /* learns no more */
+    }
     return NULL;
 }
 

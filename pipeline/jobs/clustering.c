@@ -395,8 +395,7 @@ static enum status open_clustering(struct clustering *own, struct error *err)
                                        .replace = config->replace,
                                        .replace_by_run = config->by_run,
                                        .verify = config->verify_input,
-                                       .remedy = REMEDY_REPLACE,
-                                       .stop = config->machine.watch.stop};
+                                       .remedy = REMEDY_REPLACE};
     struct result_clustering *about = &own->job.about;
     about->name = name;
     about->init = own->init;

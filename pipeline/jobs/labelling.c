@@ -182,8 +182,7 @@ static enum status open_labelling(struct labelling *own, struct error *err)
                                        .parameters = job->parameters,
                                        .replace = config->replace,
                                        .verify = config->verify_input,
-                                       .remedy = REMEDY_REPLACE_LABELS,
-                                       .stop = config->machine.watch.stop};
+                                       .remedy = REMEDY_REPLACE_LABELS};
     return status == STATUS_OK ? cluster_job_claim(job, &claim, err) : status;
 }
 

@@ -148,8 +148,8 @@ static bool is_used(const uint8_t *used, uint64_t i)
     return used[i / 8] >> i % 8 & 1;
 }
 
-/* The row of an image, whose paths it marks as used. *ambiguous: more than one path names it and the list has no
- * repeats, or a path was used by another image. */
+/* The row of an image, whose paths it marks as used. *ambiguous: more than one path names it and the
+ * list has no repeats, or a path was used by another image. */
 static enum status find_image(uint64_t *row, bool *ambiguous, struct finder *finder, uint8_t *used,
                               const struct result_image *image, struct error *err)
 {
@@ -185,7 +185,7 @@ static enum status find_image(uint64_t *row, bool *ambiguous, struct finder *fin
     return STATUS_OK;
 }
 
-/* Lists the paths whose bit is not set in *unused. */
+/* Counts the paths whose bit is not set in `used`, and names the first. */
 static void count_unused(struct path_match *out, const struct path_list *list, const uint8_t *used)
 {
     struct names names = {0, out->first_unused, sizeof out->first_unused};

@@ -53,7 +53,8 @@ static enum status read_within(uint8_t *in, struct selection *selection, struct 
     enum status status = path_list_open(&list, selection->config->within, true, err);
     if (status == STATUS_OK)
         status = path_match_make(&match, &list, selection->result, err);
-    path_match_tell_unused(&match, &list);
+    if (status == STATUS_OK)
+        path_match_tell_unused(&match, &list);
     for (uint64_t i = 0; i < result_images(selection->result) && status == STATUS_OK; i++)
         in[i] = match.row[i] != PATH_LIST_NONE;
     path_match_clear(&match);

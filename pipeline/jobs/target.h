@@ -2,7 +2,6 @@
 #ifndef CLPIPE_JOBS_TARGET_H
 #define CLPIPE_JOBS_TARGET_H
 
-#include "base/stop.h"
 #include "jobs/matrix_input.h"
 #include "jobs/path_list.h"
 
@@ -28,7 +27,6 @@ struct target_claim {
     bool replace_by_run;           /* only if `run` made them under its usual name */
     bool verify;                   /* read all rows before trusting stored clusters */
     enum remedy remedy;            /* what to do if they exist and must not be replaced */
-    struct stop *stop;
 };
 
 /* Checks whether the clusters exist already; otherwise locks the output against other writers.

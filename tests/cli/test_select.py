@@ -257,6 +257,9 @@ def test_per_cluster_and_within(folder, select, tmp_path):
     run = select(9, "--method", "random", "--within", "again", "--name", "same")
     assert "notice: again lists 2 paths that belong to no image: nowhere.jpg, nowhere.jpg" in run.stderr
     assert list(stored(tmp_path, "same")[0]) == list(stored(tmp_path, "few")[0])
+    (tmp_path / "foreign").write_text("nowhere.jpg\n")
+    refused = select(9, "--within", "foreign", "--name", "x", code=3)
+    assert "no path in foreign belongs to an image" in error_lines(refused)[0] and "notice" not in refused.stderr
     error = error_lines(select(9, "--name", "x", "--to-list", "again", code=3))[0]
     assert error.endswith("again exists; replace it with --force, or name another file with --to-list")
 
