@@ -2,9 +2,7 @@
  * unchanged or with one of them mirrored: exact, by comparing all with all.
  *
  * Bits of even and odd horizontal frequency are counted separately. Mirroring inverts the odd ones,
- * so one pass gives both distances: even + odd and even + (number of odd bits - odd). On x86 the
- * bits of 64 codes are counted at a time, four by a table lookup in a register (AVX-512BW, AVX2);
- * elsewhere by the compiler's population count. The pairs are the same either way. */
+ * so one pass gives both distances: even + odd and even + (number of odd bits - odd). */
 #ifndef CLPIPE_JOBS_CODE_PAIRS_H
 #define CLPIPE_JOBS_CODE_PAIRS_H
 
@@ -28,11 +26,6 @@ struct code_pairs {
     uint32_t limit; /* the largest distance listed */
 };
 
-/* How to count. Any of them can be tested; AUTO is the fastest on this processor. */
-enum code_count { CODE_COUNT_AUTO, CODE_COUNT_PLAIN, CODE_COUNT_AVX2, CODE_COUNT_AVX512 };
-/* False: this processor or build does not support it. */
-bool code_count_is_possible(enum code_count count);
-
 struct code_pairs_config {
     const uint8_t *codes; /* 32 bytes each */
     uint32_t count;
@@ -40,7 +33,7 @@ struct code_pairs_config {
     uint32_t floor;  /* with more than `most` pairs, the limit is lowered, */
     uint64_t most;   /* but not below floor */
     uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
-    enum code_count how;
+    bool plain;      /* for tests: without vector instructions; the pairs are the same */
     struct workers *workers;
     struct watch watch; /* shows progress, on any thread */
 };
@@ -58,11 +51,17 @@ enum status code_list_add(struct code_list *list, const struct code_pair *pair, 
 /* Sorts the pairs and hands them over. */
 void code_list_end(struct code_pairs *out, struct code_list *list);
 
+/* The bits of all codes in the order of the kernel: words of even ones, then of odd ones
+ * (code_pairs_shape.h), `padded` codes, those after config->count of zeros. *odd_bits: how many bits
+ * are odd. The caller frees them; NULL: no memory. */
+uint32_t *code_pairs_words(uint32_t *odd_bits, const struct code_pairs_config *config,
+                           uint32_t padded);
+
 enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_config *config,
                             struct error *err);
-/* Like code_pairs_find, on a device; ignores config->workers and how. The kernel counts bits, or multiplies
+/* Like code_pairs_find, on a device; ignores config->plain. The kernel counts bits, or multiplies
  * on tensor cores if the device takes inline PTX and has them (compute capability 8 or higher). It is
- * checked against plain C with a thousand codes first. STATUS_FAILED: the device does not support
+ * checked against plain C with a few hundred codes first. STATUS_FAILED: the device does not support
  * it, computes wrong results or lacks memory; use the host instead. */
 enum status device_code_pairs_find(struct code_pairs *out, struct ocl_context *context,
                                    const struct code_pairs_config *config, struct error *err);

@@ -14,8 +14,7 @@
 #define ROOM_MOST    (1u << 26)
 #define TEST_CODES   300u /* more than the rows of a work-group */
 #define TEST_LIMIT   100u
-#define TENSOR_MAJOR 8     /* mma.m16n8k32 */
-#define PART_CODES   4096u /* laid out by one thread at a time */
+#define TENSOR_MAJOR 8 /* mma.m16n8k32 */
 
 struct search {
     struct ocl_context *context;
@@ -30,59 +29,6 @@ struct search {
 /* The kernel writes pairs as words. */
 _Static_assert(sizeof(struct code_pair) == PAIR_FOUND * sizeof(uint32_t), "a pair is three words");
 
-/* The contribution of each value of each byte of a code to the code's words. */
-struct code_layout {
-    uint32_t words[CODE_BYTES][256][PAIR_WORDS];
-};
-
-struct layout_job {
-    const struct code_layout *layout;
-    const struct code_pairs_config *config;
-    uint32_t *words;
-};
-
-static void lay_out_part(void *context, uint64_t part)
-{
-    const struct layout_job *job = context;
-    const uint32_t end = min_u32((uint32_t)(part + 1) * PART_CODES, job->config->count);
-    for (uint32_t c = (uint32_t)part * PART_CODES; c < end; c++) {
-        const uint8_t *code = job->config->codes + (size_t)c * CODE_BYTES;
-        uint32_t sum[PAIR_WORDS] = {0};
-        for (uint32_t i = 0; i < CODE_BYTES; i++)
-            for (uint32_t w = 0; w < PAIR_WORDS; w++)
-                sum[w] |= job->layout->words[i][code[i]][w];
-        memcpy(job->words + (size_t)c * PAIR_WORDS, sum, sizeof sum);
-    }
-}
-
-/* The even, then the odd bits of each code, followed by codes of zeros. */
-static uint32_t *lay_out(struct search *search)
-{
-    uint8_t mask[CODE_BYTES];
-    uint32_t even = 0, odd = 0;
-    struct code_layout *layout = calloc(1, sizeof *layout);
-    uint32_t *words = calloc((size_t)search->padded * PAIR_WORDS, sizeof *words);
-    code_mirror_mask(mask);
-    for (uint32_t i = 0; i < CODE_BITS && layout; i++) {
-        const uint8_t bit = (uint8_t)(1u << (7 - i % 8));
-        const uint32_t place = mask[i / 8] & bit ? 32 * PAIR_EVEN + odd++ : even++;
-        for (uint32_t value = 0; value < 256; value++)
-            if (value & bit)
-                layout->words[i / 8][value][place / 32] |= 1u << place % 32;
-    }
-    search->odd_bits = odd;
-    if (layout && words) {
-        struct layout_job job = {layout, search->config, words};
-        workers_run(search->config->workers, lay_out_part, &job,
-                    ((uint64_t)search->config->count + PART_CODES - 1) / PART_CODES);
-    } else {
-        free(words);
-        words = NULL;
-    }
-    free(layout);
-    return words;
-}
-
 static enum status open_search(struct search *search, struct error *err)
 {
     const struct code_pairs_config *config = search->config;
@@ -92,7 +38,7 @@ static enum status open_search(struct search *search, struct error *err)
     search->padded = (config->count + PAIR_ROWS - 1) / PAIR_ROWS * PAIR_ROWS;
     search->room = most > ROOM_MOST ? ROOM_MOST : most < ROOM_LEAST ? ROOM_LEAST : (uint32_t)most;
     const size_t bytes = (size_t)search->padded * PAIR_WORDS * 4;
-    uint32_t *words = lay_out(search);
+    uint32_t *words = code_pairs_words(&search->odd_bits, config, search->padded);
     if (!words)
         return error_memory(err, bytes, "the codes of images");
     enum status status = ocl_context_kernel(&search->kernel, search->context, "code_pairs",
@@ -205,8 +151,7 @@ static enum status prove(struct ocl_context *context, struct error *err)
                                        .count = TEST_CODES,
                                        .limit = TEST_LIMIT,
                                        .most = UINT64_MAX,
-                                       .memory = 64u << 20,
-                                       .how = CODE_COUNT_PLAIN};
+                                       .memory = 64u << 20};
     if (!codes)
         return error_memory(err, TEST_CODES * CODE_BYTES, "the self-test");
     for (uint32_t c = 0; c < TEST_CODES; c++) {
