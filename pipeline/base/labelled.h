@@ -1,4 +1,5 @@
-/* labelled.h: cluster sizes, nearest rows and inertia, from the labels and distances of rows. */
+/* labelled.h: cluster sizes, nearest rows and inertia, from the labels and distances of rows; measures
+ * of clusters. */
 #ifndef CLPIPE_BASE_LABELLED_H
 #define CLPIPE_BASE_LABELLED_H
 
@@ -14,5 +15,25 @@ void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t
  * NULL: all 1. Added in the order of rows. */
 double labelled_inertia(const int32_t *labels, const float *distances, const float *weights,
                         uint64_t rows);
+
+/* Agreement of clusters with classes. */
+struct cluster_agreement {
+    double purity, nmi, ari;
+};
+
+/* Compactness and separation of clusters; NaN if a measure is undefined. */
+struct cluster_measures {
+    double silhouette; /* of the sample */
+    double simplified_silhouette, davies_bouldin, calinski_harabasz;
+};
+
+/* The clusters of one k. */
+struct cluster_sweep_value {
+    uint32_t k, iterations;
+    uint8_t converged; /* 0 or 1 */
+    double inertia;
+    struct cluster_measures measures;
+    struct cluster_agreement agreement; /* NaN without classes */
+};
 
 #endif

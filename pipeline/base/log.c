@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define ERASE_LINE "\r\033[K"
@@ -182,4 +183,10 @@ void log_status_line(const char *line)
     }
     pthread_mutex_unlock(&log_lock);
     errno = saved_errno;
+}
+
+unsigned log_columns(int descriptor, unsigned otherwise)
+{
+    struct winsize size;
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }

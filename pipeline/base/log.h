@@ -40,4 +40,7 @@ bool log_is_terminal(void);
  * terminal, NO_COLOR unset or empty, and log_set_plain not called. */
 bool log_wants_colour(int descriptor);
 
+/* The columns of the terminal behind that descriptor; `otherwise` if there is none. */
+unsigned log_columns(int descriptor, unsigned otherwise);
+
 #endif

@@ -24,27 +24,16 @@ void options_machine(struct clustering_machine *out, const struct options *optio
 void options_clustering(struct clustering_config *out, const struct options *options,
                         const struct clustering_given *given)
 {
-    const struct projection_given *projection = &given->projection;
-    *out = (struct clustering_config){
-        .name = given->name,
-        .k = given->k,
-        .metric = given->metric,
-        .as_preset = !options_given(options, "pca") && !options_given(options, "whiten") &&
-                     !options_given(options, "center"),
-        .usual_pca = !options_given(options, "pca"),
-        .center = projection->center,
-        .pca = (uint32_t)projection->pca,
-        .whiten = projection->whiten,
-        .init = given->init,
-        .method = given->method < 0 ? NULL : kmeans_methods[given->method]->name,
-        .seed = given->seed,
-        .n_init = options_given(options, "n-init") ? (uint32_t)given->n_init : 0,
-        .max_iter = (uint32_t)given->max_iter,
-        .mini_batch = (uint32_t)given->mini_batch,
-        .tol = options_given(options, "tol") ? given->tol : -1,
-        .checkpoint_seconds = given->checkpoint,
-        .replace = options->force,
-    };
+    *out = given->config;
+    out->as_preset = !options_given(options, "pca") && !options_given(options, "whiten") &&
+                     !options_given(options, "center");
+    out->usual_pca = !options_given(options, "pca");
+    out->method = given->method < 0 ? NULL : kmeans_methods[given->method]->name;
+    if (!options_given(options, "n-init"))
+        out->n_init = 0;
+    if (!options_given(options, "tol"))
+        out->tol = -1;
+    out->replace = options->force;
     options_machine(&out->machine, options);
 }
 
@@ -52,9 +41,9 @@ enum status options_check_method(const struct options *options,
                                  const struct clustering_given *given, struct error *err)
 {
     const struct kmeans_method *method = given->method < 0 ? NULL : kmeans_methods[given->method];
-    if (method && method->samples && given->mini_batch == 0)
+    if (method && method->samples && given->config.mini_batch == 0)
         return misuse(err, options->command, "--method %s needs --mini-batch N", method->name);
-    return method && !method->samples && given->mini_batch > 0
+    return method && !method->samples && given->config.mini_batch > 0
                ? misuse(err, options->command, "--method %s and --mini-batch exclude each other",
                         method->name)
                : STATUS_OK;
@@ -119,10 +108,10 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     }
     if (!(text = given->resample))
         return STATUS_OK;
-    if (k && given->k.last > given->k.first)
+    if (k && given->config.k.last > given->config.k.first)
         return misuse(err, options->command, "--resample requires a single k");
     if (k)
-        *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)given->k.last}};
+        *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)given->config.k.last}};
     const char *at = text;
     if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' ||
         !take_number(&out->rounds, &at, ""))
@@ -132,7 +121,7 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
 }
 
 enum status options_check_projection(const struct options *options,
-                                     const struct projection_given *given, struct error *err)
+                                     const struct clustering_projection *given, struct error *err)
 {
     if (!(given->whiten >= 0 && given->whiten <= 1))
         return misuse(err, options->command, "--whiten must be from 0 to 1");

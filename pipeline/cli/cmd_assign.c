@@ -12,8 +12,7 @@
 /* The options of the command. */
 struct assign_options {
     struct options common;
-    const char *name, *feature;
-    bool verify_input;
+    struct labelling_config config;
 };
 
 #define OWN struct assign_options
@@ -27,7 +26,7 @@ static enum status directory_needs_ingest(const struct options *options, struct 
     struct parameters *parameters = NULL;
     const char *spec = NULL;
     if (result_open(&result, options->operand[0], NULL) == STATUS_OK &&
-        choose_clusters(&clusters, result, own->name, NULL) == STATUS_OK &&
+        choose_clusters(&clusters, result, own->config.name, NULL) == STATUS_OK &&
         parameters_open(&parameters, clusters->parameters, NULL) == STATUS_OK)
         spec = parameters_member(parameters, "spec");
     if (spec)
@@ -45,16 +44,12 @@ static enum status run_assign(const struct options *options, struct error *err)
 {
     const struct assign_options *own = (const struct assign_options *)options;
     struct clustering_report report;
-    struct labelling_config config = {
-        .centroids = options->operand[0],
-        .name = own->name,
-        .input = options->operand[1],
-        .feature = own->feature,
-        .output = options->output,
-        .paths = options->paths,
-        .replace = options->force,
-        .verify_input = own->verify_input,
-    };
+    struct labelling_config config = own->config;
+    config.centroids = options->operand[0];
+    config.input = options->operand[1];
+    config.output = options->output;
+    config.paths = options->paths;
+    config.replace = options->force;
     enum status status =
         carried_check(options, options->output ? options->output : options->operand[1], err);
     if (status != STATUS_OK)
@@ -72,14 +67,14 @@ static enum status run_assign(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    TEXT("name", name, "NAME", "clustering in C.h5; the labels get the same name",
+    TEXT("name", config.name, "NAME", "clustering in C.h5; the labels get the same name",
          .note = "the only one in C.h5"),
-    TEXT("feature", feature, "NAME", "feature of INPUT, if it is a clpipe file",
+    TEXT("feature", config.feature, "NAME", "feature of INPUT, if it is a clpipe file",
          .note = "the one that was clustered"),
     PATHS_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
-    VERIFY_INPUT_ROW,
+    VERIFY_INPUT_ROW(config.verify_input),
     FORCE_ROW("replace an existing result of the same name"),
     {.name = NULL}};
 

@@ -1,6 +1,4 @@
 /* cmd_cluster.c: clpipe cluster. */
-#include "base/log.h"
-#include "base/path.h"
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
@@ -8,35 +6,14 @@
 #include "cli/signals.h"
 #include "cli/sweep_plot.h"
 #include "ranks/processes.h"
-#include "result/result.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* The options of the command. */
 struct cluster_options {
     struct options common;
     struct clustering_given clustering;
-    const char *feature, *weights;
-    bool verify_input;
 };
 
 #define OWN struct cluster_options
-
-/* FILE.h5:/features/X of a clpipe file is read as a plain HDF5 dataset. */
-static void tell_of_features(const char *input)
-{
-    const char *dataset = strstr(input, ":/features/");
-    struct result *result = NULL;
-    char *file = dataset ? strndup(input, (size_t)(dataset - input)) : NULL;
-    if (file && result_open(&result, file, NULL) == STATUS_OK &&
-        result_feature_find(result, dataset + strlen(":/features/")))
-        log_message(LOG_NOTICE,
-                    "notice: this clusters plain numbers; for the images and the metric of the "
-                    "feature: clpipe cluster %s --feature %s",
-                    PATH_TEXT(file), dataset + strlen(":/features/"));
-    result_close(&result);
-    free(file);
-}
 
 static enum status run_cluster(const struct options *options, struct error *err)
 {
@@ -54,17 +31,13 @@ static enum status run_cluster(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     call_start(options, signals_time_limit(options));
-    status = options_check_projection(options, &own->clustering.projection, err);
+    status = options_check_projection(options, &own->clustering.config.projection, err);
     if (status == STATUS_OK)
-        status = sweep_plot_check(options, plot, &own->clustering.k, err);
+        status = sweep_plot_check(options, plot, &own->clustering.config.k, err);
     if (status != STATUS_OK)
         return status;
-    tell_of_features(options->operand[0]);
     options_clustering(&config, options, &own->clustering);
     config.input = options->operand[0];
-    config.feature = own->feature;
-    config.weights = own->weights;
-    config.verify_input = own->verify_input;
     config.output = options->output;
     config.paths = options->paths;
     config.levels = levels;
@@ -80,7 +53,7 @@ static enum status run_cluster(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    NUMBERS("k", clustering.k, "K|A:B",
+    NUMBERS("k", clustering.config.k, "K|A:B",
             "number of clusters; required, or --levels or --split. A:B or A:B:STEP tries each k "
             "from A to "
             "B, keeps the best, and stores the quality measures of all",
@@ -96,19 +69,19 @@ static const struct option rows[] = {
          "R times, cluster only the N rows nearest to each centroid, and assign all rows to the "
          "result"),
     PLOT_ROW,
-    TEXT("feature", feature, "NAME",
+    TEXT("feature", clustering.config.feature, "NAME",
          "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several",
          .note = "the preset's, or the only one"),
     NAME_ROW,
     CLUSTERING_ROWS("1", NULL),
-    TEXT("weights", weights, "FILE.npy|FILE.h5:/dataset",
+    TEXT("weights", clustering.config.weights, "FILE.npy|FILE.h5:/dataset",
          "weight of each row: one non-negative number per row", .note = "1 each"),
     PATHS_ROW,
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
                "write the result to a separate file; required for .npy and other HDF5 files"),
-    VERIFY_INPUT_ROW,
+    VERIFY_INPUT_ROW(clustering.config.verify_input),
     FORCE_ROW("replace an existing result of the same name"),
     {.name = NULL}};
 

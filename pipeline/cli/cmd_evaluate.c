@@ -17,10 +17,7 @@
 struct evaluate_options {
     struct options common;
     struct text_list features, metrics, names;
-    const char *classes;
-    struct projection_given projection;
-    uint64_t expand;
-    bool diffuse;
+    struct evaluation_config config;
 };
 
 #define OWN struct evaluate_options
@@ -76,15 +73,15 @@ static void tell_features(const struct options *options, const struct evaluation
         json_open_object(json, NULL);
         json_string(json, "feature", one->name);
         json_uint(json, "values", one->dimension);
-        if (own->projection.pca || own->projection.center) {
+        if (own->config.projection.pca || own->config.projection.center) {
             json_bool(json, "center", true);
-            json_uint(json, "pca", own->projection.pca);
-            json_double(json, "whiten", own->projection.whiten);
+            json_uint(json, "pca", own->config.projection.pca);
+            json_double(json, "whiten", own->config.projection.whiten);
         }
         json_string(json, "metric", metric_names[one->metric]);
-        if (own->expand)
-            json_uint(json, "expand", own->expand);
-        if (own->diffuse)
+        if (own->config.expand)
+            json_uint(json, "expand", own->config.expand);
+        if (own->config.diffuse)
             json_bool(json, "diffuse", true);
         json_uint(json, "queries", ranking->queries);
         json_double(json, "map", ranking->map);
@@ -138,15 +135,15 @@ static void tell(const struct options *options, const struct evaluation *evaluat
     const uint64_t out = result_images(evaluation->result) - classes->rows;
     struct json *json = report_open(options);
     char left_out[80] = "", of[300] = "folders";
-    if (own->classes)
-        snprintf(of, sizeof of, "classes of %s", PATH_TEXT(own->classes));
+    if (own->config.classes)
+        snprintf(of, sizeof of, "classes of %s", PATH_TEXT(own->config.classes));
     if (out > 0)
         snprintf(left_out, sizeof left_out, "; %llu without a class left out",
                  (unsigned long long)out);
     summary_line(options, "%s: %s in %u %s%s, in %.2f s", PATH_TEXT(options->operand[0]),
                  NUMBER_OF(classes->rows, "image"), classes->count, of, left_out, seconds);
     report_bytes(json, "file", options->operand[0]);
-    report_bytes(json, "classes_of", own->classes ? own->classes : "folders");
+    report_bytes(json, "classes_of", own->config.classes ? own->config.classes : "folders");
     json_uint(json, "classes", classes->count);
     json_uint(json, "images", classes->rows);
     json_uint(json, "images_left_out", out);
@@ -161,26 +158,21 @@ static enum status run_evaluate(const struct options *options, struct error *err
     enum cluster_metric metrics[METRICS];
     struct evaluation evaluation = {0};
     unsigned metric_count;
-    enum status status = options_check_projection(options, &own->projection, err);
-    if (status == STATUS_OK && own->diffuse && own->expand)
+    enum status status = options_check_projection(options, &own->config.projection, err);
+    if (status == STATUS_OK && own->config.diffuse && own->config.expand)
         status = misuse(err, options->command, "--diffuse or --expand, not both");
     if (status == STATUS_OK)
         status = read_metrics(metrics, &metric_count, options, err);
     if (status != STATUS_OK)
         return status;
-    struct evaluation_config config = {.file = options->operand[0],
-                                       .classes = own->classes,
-                                       .features = own->features.text,
-                                       .feature_count = own->features.count,
-                                       .metrics = metrics,
-                                       .metric_count = metric_count,
-                                       .center = own->projection.center,
-                                       .pca = (uint32_t)own->projection.pca,
-                                       .whiten = own->projection.whiten,
-                                       .expand = (uint32_t)own->expand,
-                                       .diffuse = own->diffuse,
-                                       .names = own->names.text,
-                                       .name_count = own->names.count};
+    struct evaluation_config config = own->config;
+    config.file = options->operand[0];
+    config.features = own->features.text;
+    config.feature_count = own->features.count;
+    config.metrics = metrics;
+    config.metric_count = metric_count;
+    config.names = own->names.text;
+    config.name_count = own->names.count;
     call_start(options, 0);
     options_machine(&config.machine, options);
     status = evaluation_run(&evaluation, &config, err);
@@ -198,21 +190,21 @@ static const struct option rows[] = {
          .note = "hellinger for l1 histograms, else euclidean"),
     LIST("name", names, "NAME", "clustering to measure; repeatable",
          .note = "all clusterings of the file"),
-    TEXT("classes", classes, "FILE.csv|cls",
+    TEXT("classes", config.classes, "FILE.csv|cls",
          "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; "
          "images that are not listed are left out",
          .note = "the folders"),
-    NUMBER("pca", projection.pca, "N",
+    NUMBER("pca", config.projection.pca, "N",
            "rank by the first N principal components of the rows, as cluster --pca does",
            .initial = "0", .max = 256),
-    REAL("whiten", projection.whiten, "X",
+    REAL("whiten", config.projection.whiten, "X",
          "divide components by their variance to the power of X/2, X from 0 to 1; with --pca",
          .initial = "0"),
-    FLAG("center", projection.center,
+    FLAG("center", config.projection.center,
          "subtract the mean of the rows and divide them by their length; --pca does so"),
-    FLAG("diffuse", diffuse,
+    FLAG("diffuse", config.diffuse,
          "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"),
-    NUMBER("expand", expand, "N",
+    NUMBER("expand", config.expand, "N",
            "rank by the mean of each row and its N nearest, as similar --expand does",
            .initial = "0", .max = 1000),
     SIZE("memory", common.memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),

@@ -58,7 +58,7 @@ static enum status check_conditional(const struct export *export, struct error *
     if (export->own->absolute_paths && export->kind == &export_tree &&
         export->own->link != LINK_SYMBOLIC)
         return misuse(err, options->command, "--absolute-paths requires symbolic links");
-    if (options_given(options, "seed") && !export->own->shuffle)
+    if (options_given(options, "seed") && !export->own->shards.shuffle)
         return misuse(err, options->command, "--seed requires --shuffle");
     return STATUS_OK;
 }
@@ -128,16 +128,12 @@ static enum status make_shards(struct export *export, struct error *err)
 {
     const struct options *options = export->options;
     const struct export_options *own = export->own;
-    struct shards_config config = {.result = export->result,
-                                   .directory = own->to,
-                                   .selection = own->selection,
-                                   .feature = own->feature,
-                                   .samples = own->samples,
-                                   .bytes = own->shard_bytes,
-                                   .shuffle = own->shuffle,
-                                   .seed = own->seed,
-                                   .share = options->share};
+    struct shards_config config = own->shards;
     struct shards_report report = {0};
+    config.result = export->result;
+    config.directory = own->to;
+    config.feature = own->feature;
+    config.share = options->share;
     progress_init(&options->call->progress, options);
     options_machine(&config.machine, options);
     const enum status status = shards_write(&report, &config, err);
@@ -223,14 +219,14 @@ static const struct option rows[] = {
     CHOICE("link", link, "symlink|hard|copy",
            "tree: how each image appears in its folder; symbolic links are relative",
            .initial = "symlink"),
-    TEXT("selection", selection, "NAME", "shards: images of this selection, in its order",
+    TEXT("selection", shards.selection, "NAME", "shards: images of this selection, in its order",
          .note = "all images"),
-    NUMBER("samples", samples, "N", "shards: largest number of images in an archive",
+    NUMBER("samples", shards.samples, "N", "shards: largest number of images in an archive",
            .initial = "0", .note = "any number"),
-    SIZE("shard-bytes", shard_bytes, "SIZE", "shards: largest size of the pictures in an archive",
+    SIZE("shard-bytes", shards.bytes, "SIZE", "shards: largest size of the pictures in an archive",
          .initial = "1G"),
-    FLAG("shuffle", shuffle, "shards: images in a random order, see --seed"),
-    NUMBER("seed", seed, "N", "shards: seed of --shuffle", .initial = "0"),
+    FLAG("shuffle", shards.shuffle, "shards: images in a random order, see --seed"),
+    NUMBER("seed", shards.seed, "N", "shards: seed of --shuffle", .initial = "0"),
     TEXT("shard", common.shard, "I/N|slurm/N|mpi",
          "shards: write share I of N of the archives, from 0; the last one also writes the index",
          .note = "all"),

@@ -75,7 +75,7 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     char text[64];
     if (result_open(&result, options->output, NULL) != STATUS_OK)
         return;
-    const struct result_clusters *old = result_clusters_find(result, own->clustering.name);
+    const struct result_clusters *old = result_clusters_find(result, own->clustering.config.name);
     if (!old || parameters_open(parameters, old->parameters, NULL) != STATUS_OK ||
         parameters_member(*parameters, "clusters")) /* labels made by assign */
         goto out;
@@ -95,8 +95,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
             continue;
         options_take(options, rows[i].option, value);
     }
-    if (same_feature && own->clustering.projection.pca == 0 && !components)
-        parameters_boolean(*parameters, "center", &own->clustering.projection.center);
+    if (same_feature && own->clustering.config.projection.pca == 0 && !components)
+        parameters_boolean(*parameters, "center", &own->clustering.config.projection.center);
     /* A k that was a default is chosen again. */
     const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
@@ -168,8 +168,8 @@ static enum status finish(const struct options *options, const struct ingest_pla
     if (clustered && directory) {
         progress_init(progress, options);
         progress_stage(progress, "pages");
-        status = report_step(&pages, options->output, directory, own->clustering.name, true, false,
-                             options, err);
+        status = report_step(&pages, options->output, directory, own->clustering.config.name, true,
+                             false, options, err);
         reported = status == STATUS_OK;
         if (reported) {
             summary_wall(options);
@@ -208,7 +208,7 @@ static enum status run_run(const struct options *options, struct error *err)
     char *directory = NULL;
     enum status status = carried_check(options, options->output, err);
     if (status == STATUS_OK)
-        status = options_check_projection(options, &own->clustering.projection, err);
+        status = options_check_projection(options, &own->clustering.config.projection, err);
     if (status == STATUS_OK)
         status = options_check_method(options, &own->clustering, err);
     if (status == STATUS_OK)
@@ -221,10 +221,10 @@ static enum status run_run(const struct options *options, struct error *err)
     status = check_cluster_feature(&plan, options, err);
     if (status != STATUS_OK)
         goto out;
-    status = clustering_check_name(own->clustering.name, err);
+    status = clustering_check_name(own->clustering.config.name, err);
     if (status != STATUS_OK)
         goto out;
-    status = sweep_plot_check(options, own->clustering.plot, &own->clustering.k, err);
+    status = sweep_plot_check(options, own->clustering.plot, &own->clustering.config.k, err);
     if (status != STATUS_OK)
         goto out;
     if (!own->no_report && !options->dry_run) {
@@ -240,8 +240,8 @@ static enum status run_run(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         goto out;
     plan.thumbnails = !own->no_report;
-    plan.remade = own->clustering.name;
-    plan.most_clusters = options_given(options, "k") ? own->clustering.k.last : 0;
+    plan.remade = own->clustering.config.name;
+    plan.most_clusters = options_given(options, "k") ? own->clustering.config.k.last : 0;
     status = ingest_step(&report, &plan, isolate, NULL, err);
     isolate_close(&isolate);
     if (status != STATUS_USAGE && status != STATUS_FAILED)
@@ -259,7 +259,7 @@ static const struct option result_rows[] = {
     {.name = NULL}};
 
 static const struct option cluster_rows[] = {
-    NUMBERS("k", clustering.k, "K|A:B",
+    NUMBERS("k", clustering.config.k, "K|A:B",
             "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best",
             .letter = 'k', .initial = "10",
             .note = "10; for fewer than 50 images a fifth of their number; for an existing file, "

@@ -21,44 +21,44 @@
 /* The options of the command. */
 struct select_options {
     struct options common;
-    const char *name, *clusters, *within, *without, *feature, *to_list;
-    uint64_t per_cluster, seed;
-    double semantic;
-    int method, prefer, metric;
+    struct select_config config;
+    const char *without, *to_list;
 };
 
 #define OWN struct select_options
 
-static enum status check_options(uint64_t *count, double *alike, const struct options *options,
+/* Checks the options, and completes the configuration by what they do not give directly. */
+static enum status check_options(struct select_config *config, const struct options *options,
                                  struct error *err)
 {
     const struct select_options *own = (const struct select_options *)options;
     const char *number = options->operand_count > 1 ? options->operand[1] : NULL;
-    *count = 0;
-    *alike = NAN;
-    if (number && !parse_u64(count, number, 1, UINT64_MAX))
+    const bool alike = options_given(options, "semantic"),
+               by_values = select_methods[config->method].by_values;
+    if (number && !parse_u64(&config->count, number, 1, UINT64_MAX))
         return misuse(err, options->command, "N must be a number of images, at least 1, not '%s'",
                       PATH_TEXT_IN(128, number));
-    if (options_given(options, "semantic")) {
-        *alike = own->semantic;
-        if (*alike > 1)
-            return misuse(err, options->command, "--semantic must be a cosine from 0 to 1");
-    }
-    if (!number && isnan(*alike) && own->per_cluster == 0)
+    if (alike && config->alike > 1)
+        return misuse(err, options->command, "--semantic must be a cosine from 0 to 1");
+    if (!alike)
+        config->alike = NAN;
+    if (!number && !alike && config->per_cluster == 0)
         return misuse(err, options->command,
                       "say how many images: N, --per-cluster M or --semantic X");
-    if (schema_check_name(own->name, "selection", err) != STATUS_OK)
+    if (schema_check_name(config->name, "selection", err) != STATUS_OK)
         return error_remedy(err, REMEDY_OTHER_NAME);
-    if (options_given(options, "prefer") && isnan(*alike))
+    if (options_given(options, "prefer") && !alike)
         return misuse(err, options->command, "--prefer requires --semantic");
-    if (own->feature && isnan(*alike) && !select_methods[own->method].by_values)
+    if (config->feature && !alike && !by_values)
         return misuse(err, options->command, "--feature requires --semantic or --method diverse");
-    if (own->metric >= 0 && !select_methods[own->method].by_values)
+    if (config->metric >= 0 && !by_values)
         return misuse(err, options->command, "--metric requires --method diverse");
-    if (options_given(options, "seed") && select_methods[own->method].by_values)
+    if (options_given(options, "seed") && by_values)
         return misuse(err, options->command,
                       "--method diverse chooses nothing at random: leave out --seed");
-    return options_check_output(options, "--to-list", own->to_list, err);
+    const enum status status = options_check_output(options, "--to-list", own->to_list, err);
+    return status == STATUS_OK && own->without ? flags_parse(&config->without, own->without, err)
+                                               : status;
 }
 
 static void summarise(const struct selection *selection, const struct options *options,
@@ -157,22 +157,12 @@ static enum status write_list(const struct selection *selection, const char *fil
 static enum status run_select(const struct options *options, struct error *err)
 {
     const struct select_options *own = (const struct select_options *)options;
-    struct select_config config = {.file = options->operand[0],
-                                   .name = own->name,
-                                   .method = (unsigned)own->method,
-                                   .clusters = own->clusters,
-                                   .feature = own->feature,
-                                   .metric = own->metric,
-                                   .per_cluster = own->per_cluster,
-                                   .preference = (enum select_preference)own->prefer,
-                                   .within = own->within,
-                                   .seed = own->seed};
+    struct select_config config = own->config;
     struct selection selection = {0};
+    config.file = options->operand[0];
     enum status status = carried_check(options, config.file, err);
     if (status == STATUS_OK)
-        status = check_options(&config.count, &config.alike, options, err);
-    if (status == STATUS_OK && own->without)
-        status = flags_parse(&config.without, own->without, err);
+        status = check_options(&config, options, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);
@@ -193,31 +183,31 @@ static enum status run_select(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    CHOICE("method", method, "balanced|nearest|diverse|random", "how to choose",
+    CHOICE("method", config.method, "balanced|nearest|diverse|random", "how to choose",
            .initial = "balanced"),
-    TEXT("name", name, "NAME", "name of the selection", .initial = "selection"),
-    TEXT("clusters", clusters, "NAME", "clustering to choose by", .note = "the only one"),
-    NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster", .initial = "0",
-           .note = "any number"),
-    REAL("semantic", semantic, "X",
+    TEXT("name", config.name, "NAME", "name of the selection", .initial = "selection"),
+    TEXT("clusters", config.clusters, "NAME", "clustering to choose by", .note = "the only one"),
+    NUMBER("per-cluster", config.per_cluster, "M", "take at most M images of a cluster",
+           .initial = "0", .note = "any number"),
+    REAL("semantic", config.alike, "X",
          "leave out an image if its cosine with a kept image of its cluster is at least X",
          .note = "none are left out"),
-    CHOICE("prefer", prefer, "nearest|best",
+    CHOICE("prefer", config.preference, "nearest|best",
            "which image is kept: nearest to the centre, or best picture (most pixels, then most "
            "bytes); with --semantic",
            .initial = "nearest"),
-    TEXT("within", within, "LIST",
+    TEXT("within", config.within, "LIST",
          "choose from these: a file of paths, one per line or separated by NUL",
          .note = "all images"),
     TEXT("without", without, "FLAG,...",
          "leave out images with one of these flags: dark, light, low-contrast, low-information, "
          "blurry, grey, bordered (of files made with --quality), odd-aspect, odd-size, outlier "
          "(of files with the neighbours of similar --all)"),
-    TEXT("feature", feature, "NAME", "feature whose rows diverse and --semantic compare",
+    TEXT("feature", config.feature, "NAME", "feature whose rows diverse and --semantic compare",
          .note = "that of the clustering"),
-    CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance of diverse",
+    CHOICE("metric", config.metric, "euclidean|cosine|hellinger", "distance of diverse",
            .note = "hellinger for l1 histograms, else euclidean"),
-    NUMBER("seed", seed, "N", "seed of the random choices", .initial = "0"),
+    NUMBER("seed", config.seed, "N", "seed of the random choices", .initial = "0"),
     TEXT("to-list", to_list, "FILE", "also write the absolute path of each image, ended by NUL"),
     DRY_RUN_ROW("store nothing"),
     FORCE_ROW("replace a selection of the same name, and an existing list"),

@@ -37,10 +37,10 @@
 /* The options of the command. */
 struct similar_options {
     struct options common;
-    uint64_t neighbours, expand;
-    const char *feature, *class_name, *vector, *onnxruntime;
-    int metric, format;
-    bool all, diffuse;
+    struct similarity_config config;
+    const char *class_name, *vector, *onnxruntime;
+    int format;
+    bool all;
 };
 
 #define OWN struct similar_options
@@ -77,7 +77,8 @@ static enum status check_options(struct similar *similar, struct error *err)
     if (other && (names || own->all || (own->class_name && own->vector)))
         return misuse(err, options->command,
                       "give only one of --class, --vector, --all and pictures");
-    if (own->class_name && (own->diffuse || own->expand || options_given(options, "metric")))
+    if (own->class_name &&
+        (own->config.diffuse || own->config.expand || options_given(options, "metric")))
         return misuse(err, options->command,
                       "--class ranks by a score: leave out --metric, --diffuse and --expand");
     if (!own->all && !names && !other)
@@ -88,13 +89,13 @@ static enum status check_options(struct similar *similar, struct error *err)
     if (own->all && (options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--all stores neighbours in the file: it takes neither -o nor --format");
-    if (own->all && own->diffuse)
+    if (own->all && own->config.diffuse)
         return misuse(err, options->command,
                       "--all stores the nearest images by distance: leave out --diffuse");
-    if (own->all && own->expand)
+    if (own->all && own->config.expand)
         return misuse(err, options->command,
                       "--all stores the nearest images as they are: leave out --expand");
-    if (own->diffuse && own->expand)
+    if (own->config.diffuse && own->config.expand)
         return misuse(err, options->command, "--diffuse or --expand, not both");
     if (!own->all && options->force && !options->output)
         return misuse(err, options->command, "--force requires --all or -o FILE");
@@ -463,7 +464,8 @@ static enum status search_outside(struct similar *similar, struct error *err)
 {
     const struct matrix_input *input = &similar->similarity.input;
     const uint32_t dimension = ranked_columns(&input->rows);
-    const char *name = similar->own->feature ? similar->own->feature : input->about.name;
+    const char *name =
+        similar->own->config.feature ? similar->own->config.feature : input->about.name;
     struct outside outside = {.count = 0};
     enum status status = find_files(&outside, similar, err);
     if (status != STATUS_OK || outside.count == 0)
@@ -548,7 +550,7 @@ static void begin_query(struct similar *similar, unsigned i, const char *query, 
 static enum status put_places(struct similar *similar, struct table *table, unsigned i,
                               const char *query, struct error *err)
 {
-    const uint32_t n = similar->similarity.config->n;
+    const uint32_t n = (uint32_t)similar->similarity.config->n;
     struct sink *sink = &similar->sink;
     struct result_image image;
     for (uint32_t rank = 0; rank < n; rank++) {
@@ -588,7 +590,7 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
 {
     static const char *const names[] = {
         "query", "rank", "row", "path", "distance", "squared_distance", "score", NULL};
-    const uint32_t n = similar->similarity.config->n;
+    const uint32_t n = (uint32_t)similar->similarity.config->n;
     struct table table = {.sink = &similar->sink,
                           .format = similar->format,
                           .report = similar->json,
@@ -661,7 +663,7 @@ static void tell_failed(const struct similar *similar)
 static enum status answer(struct similar *similar, struct error *err)
 {
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
-    const bool scores = similar->own->diffuse || similar->own->class_name;
+    const bool scores = similar->own->config.diffuse || similar->own->class_name;
     struct held *held = &similar->held;
     similar->rows = held_array(held, similar->count, sizeof *similar->rows);
     similar->failed = held_array(held, similar->count, sizeof *similar->failed);
@@ -675,8 +677,9 @@ static enum status answer(struct similar *similar, struct error *err)
         similar->squared[i] = NAN;
     }
     if (similar->own->class_name)
-        return class_query(similar->neighbours, similar->scores, similar->similarity.config->n,
-                           similar->similarity.input.result, similar->own->feature,
+        return class_query(similar->neighbours, similar->scores,
+                           (uint32_t)similar->similarity.config->n,
+                           similar->similarity.input.result, similar->own->config.feature,
                            similar->own->class_name, err);
     if (similar->own->vector)
         return search_vector(similar, err);
@@ -749,13 +752,9 @@ static enum status run_similar(const struct options *options, struct error *err)
                               .json = &options->call->json,
                               .names = (const char *const *)options->operand + 1,
                               .count = options->operand_count - 1};
-    struct similarity_config config = {.file = options->operand[0],
-                                       .feature = own->feature,
-                                       .metric = own->metric,
-                                       .n = (uint32_t)own->neighbours,
-                                       .expand = (uint32_t)own->expand,
-                                       .diffuse = own->diffuse,
-                                       .replace = options->force};
+    struct similarity_config config = own->config;
+    config.file = options->operand[0];
+    config.replace = options->force;
     const char *const other = own->class_name ? own->class_name : own->vector;
     if (other && similar.count == 0) {
         similar.names = &other;
@@ -798,13 +797,13 @@ static enum status run_similar(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    NUMBER("neighbours", neighbours, "N",
+    NUMBER("neighbours", config.n, "N",
            "number of neighbours of each; if there are fewer, the row is -1 and the distance NaN",
            .letter = 'n', .initial = "20", .min = 1, .max = 65536),
-    TEXT("feature", feature, "NAME",
+    TEXT("feature", config.feature, "NAME",
          "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]...",
          .note = "the preset's, or the only one"),
-    CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance",
+    CHOICE("metric", config.metric, "euclidean|cosine|hellinger", "distance",
            .note = "hellinger for l1 histograms, else euclidean"),
     TEXT("class", class_name, "NAME",
          "instead of a picture: rank by the score of a class of the file's network"),
@@ -813,10 +812,10 @@ static const struct option rows[] = {
     FLAG("all", all,
          "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"),
     ONNXRUNTIME_ROW,
-    FLAG("diffuse", diffuse,
+    FLAG("diffuse", config.diffuse,
          "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored "
          "by --all if there are that many; adds the column score"),
-    NUMBER("expand", expand, "N",
+    NUMBER("expand", config.expand, "N",
            "compare every image by the mean of itself and its N nearest; not with --diffuse",
            .initial = "0", .max = 1000),
     CHOICE("format", format, "csv|tsv|jsonl|npy",

@@ -489,7 +489,7 @@ const struct export_kind export_clusters = {
 static enum status put_sweep(struct export *export, uint64_t row, void *context, struct error *err)
 {
     const struct result_sweep *sweep = context;
-    const struct result_sweep_value *value = &sweep->values[row];
+    const struct cluster_sweep_value *value = &sweep->values[row];
     struct table *table = &export->table;
     (void)err;
     table_uint(table, value->k);
@@ -497,10 +497,10 @@ static enum status put_sweep(struct export *export, uint64_t row, void *context,
     table_uint(table, value->iterations);
     table_bool(table, value->converged);
     table_double(table, value->inertia);
-    table_double(table, value->silhouette);
-    table_double(table, value->simplified_silhouette);
-    table_double(table, value->davies_bouldin);
-    table_double(table, value->calinski_harabasz);
+    table_double(table, value->measures.silhouette);
+    table_double(table, value->measures.simplified_silhouette);
+    table_double(table, value->measures.davies_bouldin);
+    table_double(table, value->measures.calinski_harabasz);
     table_double(table, sweep->has_folders ? value->agreement.purity : (double)NAN);
     table_double(table, sweep->has_folders ? value->agreement.nmi : (double)NAN);
     table_double(table, sweep->has_folders ? value->agreement.ari : (double)NAN);

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/row_table.h"
 #include "cli/sink.h"
+#include "jobs/shards.h"
 #include "matrix/matrix.h"
 #include "result/locate.h"
 #include "result/result.h"
@@ -14,9 +15,9 @@
 struct export_options {
     struct options common;
     int what, format, link;
-    const char *feature, *name, *to, *selection;
-    bool absolute_paths, shuffle;
-    uint64_t samples, shard_bytes, seed;
+    const char *feature, *name, *to;
+    bool absolute_paths;
+    struct shards_config shards;
 };
 
 struct export;

@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -171,32 +172,18 @@ static int copy_file(int root, const char *name, const char *from)
     struct stat st;
     if (in < 0)
         return errno;
-    if (fstat(in, &st) != 0)
+    if (fstat(in, &st) != 0 ||
+        (out = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777)) < 0)
         failed = errno;
-    else
-        out = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
-    if (!failed && out < 0)
-        failed = errno;
-    char *buffer = failed ? NULL : malloc((size_t)1 << 16);
-    if (!failed && !buffer)
-        failed = ENOMEM;
-    while (!failed) {
-        ssize_t size = read(in, buffer, (size_t)1 << 16);
-        if (size < 0 && errno == EINTR)
-            continue;
-        if (size < 0)
+    for (ssize_t size = 1; !failed && size != 0;) {
+        size = sendfile(out, in, NULL, (size_t)1 << 30);
+        if (size < 0 && errno != EINTR)
             failed = errno;
-        if (size <= 0)
-            break;
-        struct error err = ERROR_INIT;
-        if (write_all(out, buffer, (size_t)size, name, &err) != STATUS_OK)
-            failed = err.native;
     }
     if (!failed) {
         struct timespec times[2] = {st.st_atim, st.st_mtim};
         futimens(out, times); /* a copy that looks newer is still a copy */
     }
-    free(buffer);
     close(in);
     if (out >= 0 && close(out) != 0 && !failed)
         failed = errno;

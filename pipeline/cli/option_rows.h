@@ -63,8 +63,8 @@ extern const struct option carried_rows[];
         "time is left, exit status 4); the same command resumes",                                  \
         .note = "none; in a Slurm job, two minutes before its end")
 
-#define VERIFY_INPUT_ROW                                                                           \
-    FLAG("verify-input", verify_input,                                                             \
+#define VERIFY_INPUT_ROW(member)                                                                   \
+    FLAG("verify-input", member,                                                                   \
          "read all rows to see whether the result already exists; otherwise only size, "           \
          "modification time and a sample are compared")
 

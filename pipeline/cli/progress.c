@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define RATE_SECONDS  8.0
@@ -93,14 +92,6 @@ void progress_init(struct progress *progress, const struct options *options)
     ocl_program_observe(begin_compiling);
 }
 
-static unsigned terminal_columns(void)
-{
-    struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 80;
-}
-
 /* Shows the parts that fit, in order; those with the highest rank are dropped first. */
 struct part {
     char text[96];
@@ -167,7 +158,8 @@ static void show_parts(const struct progress *progress, struct part part[PARTS])
     part[PARTS - 1].rank = 1;
     if (atomic_load(&compiling))
         snprintf(part[PARTS - 1].text, sizeof part->text, "%s", compiling_text);
-    join_parts(line, sizeof line, part, count, progress->live ? terminal_columns() : sizeof line);
+    join_parts(line, sizeof line, part, count,
+               progress->live ? log_columns(STDERR_FILENO, 80) : sizeof line);
     if (progress->live)
         log_status_line(line);
     else

@@ -272,16 +272,16 @@ static void report_sweep(struct json *json, const struct result_sweep *sweep)
     json_uint(json, "sample", sweep->sample);
     json_open_array(json, "values");
     for (uint32_t i = 0; i < sweep->count; i++) {
-        const struct result_sweep_value *value = &sweep->values[i];
+        const struct cluster_sweep_value *value = &sweep->values[i];
         json_open_object(json, NULL);
         json_uint(json, "k", value->k);
         json_uint(json, "iterations", value->iterations);
         json_bool(json, "converged", value->converged);
         json_double(json, "inertia", value->inertia);
-        json_double(json, "silhouette", value->silhouette);
-        json_double(json, "simplified_silhouette", value->simplified_silhouette);
-        json_double(json, "davies_bouldin", value->davies_bouldin);
-        json_double(json, "calinski_harabasz", value->calinski_harabasz);
+        json_double(json, "silhouette", value->measures.silhouette);
+        json_double(json, "simplified_silhouette", value->measures.simplified_silhouette);
+        json_double(json, "davies_bouldin", value->measures.davies_bouldin);
+        json_double(json, "calinski_harabasz", value->measures.calinski_harabasz);
         if (sweep->has_folders) {
             json_double(json, "purity", value->agreement.purity);
             json_double(json, "nmi", value->agreement.nmi);

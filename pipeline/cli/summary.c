@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -403,10 +402,8 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
 
 static unsigned summary_width(const struct text *text)
 {
-    struct winsize size;
-    if (ioctl(text->descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col < 60 ? 60 : size.ws_col;
-    return 120;
+    const unsigned width = log_columns(text->descriptor, 120);
+    return width < 60 ? 60 : width;
 }
 
 /* About as many as there are characters. */
@@ -517,8 +514,9 @@ static uint32_t next_best(const struct clustering_report *result, double *measur
     const bool simplified = strcmp(sweep->measure, "simplified_silhouette") == 0;
     uint32_t best = 0;
     for (uint32_t i = 0; i < sweep->count; i++) {
-        const struct result_sweep_value *value = &sweep->values[i];
-        const double silhouette = simplified ? value->simplified_silhouette : value->silhouette;
+        const struct cluster_sweep_value *value = &sweep->values[i];
+        const double silhouette =
+            simplified ? value->measures.simplified_silhouette : value->measures.silhouette;
         if (value->k == of->k || isnan(silhouette) || (best && silhouette <= *measure))
             continue;
         best = value->k;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(field) offsetof(struct result_sweep_value, field)
+#define AT(field) offsetof(struct cluster_sweep_value, field)
 
 enum better { BETTER_NONE, BETTER_HIGHER, BETTER_LOWER };
 
@@ -19,10 +19,12 @@ static const struct measure {
     enum better better;
     bool of_folders;
 } measures[] = {
-    {"silhouette", "silhouette", AT(silhouette), BETTER_HIGHER, false},
-    {"simplified_silhouette", "simplified silh.", AT(simplified_silhouette), BETTER_HIGHER, false},
-    {"davies_bouldin", "Davies-Bouldin", AT(davies_bouldin), BETTER_LOWER, false},
-    {"calinski_harabasz", "Calinski-Harabasz", AT(calinski_harabasz), BETTER_HIGHER, false},
+    {"silhouette", "silhouette", AT(measures.silhouette), BETTER_HIGHER, false},
+    {"simplified_silhouette", "simplified silh.", AT(measures.simplified_silhouette), BETTER_HIGHER,
+     false},
+    {"davies_bouldin", "Davies-Bouldin", AT(measures.davies_bouldin), BETTER_LOWER, false},
+    {"calinski_harabasz", "Calinski-Harabasz", AT(measures.calinski_harabasz), BETTER_HIGHER,
+     false},
     {"inertia", "inertia", AT(inertia), BETTER_NONE, false},
     {"nmi", "folders (NMI)", AT(agreement.nmi), BETTER_HIGHER, true},
 };

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define TERM_COLUMN  26 /* where the explanations begin */
@@ -16,10 +15,7 @@
 
 static unsigned help_width(void)
 {
-    struct winsize size;
-    unsigned width = 80;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-        width = size.ws_col;
+    const unsigned width = log_columns(STDOUT_FILENO, 80);
     return width < 60 ? 60 : width > 100 ? 100 : width;
 }
 

@@ -40,9 +40,7 @@ struct clustering {
     struct number_range k;
     struct cluster_levels_config levels;
     enum cluster_metric space; /* as requested; k-means of projected rows is euclidean */
-    bool center;
-    uint32_t pca;
-    double whiten;
+    struct clustering_projection projection; /* that of the preset, or the one requested */
     float *initial, *weights;
     float *fitted_weights; /* if rows were left out: weights of the others */
     char init[48];
@@ -210,7 +208,7 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
         json_string(json, "resample", text);
 }
 
-static const char *usual_method(uint32_t mini_batch)
+static const char *usual_method(uint64_t mini_batch)
 {
     return mini_batch ? "mini-batch" : "lloyd";
 }
@@ -232,8 +230,8 @@ static enum status write_parameters(struct clustering *own, struct error *err)
     json_string(&json, "metric", metric_names[own->space]);
     if (own->job.projected) {
         json_bool(&json, "center", true);
-        json_uint(&json, "pca", own->pca);
-        json_double(&json, "whiten", own->whiten);
+        json_uint(&json, "pca", own->projection.pca);
+        json_double(&json, "whiten", own->projection.whiten);
     }
     json_string(&json, "init", own->init);
     json_uint(&json, "seed", cluster->seed);
@@ -284,16 +282,14 @@ static enum status choose_projection(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
     struct preset_join join;
-    own->center = config->center;
-    own->pca = config->pca;
-    own->whiten = config->whiten;
+    own->projection = config->projection;
     if (!config->as_preset || !own->job.input.result ||
         strcmp(own->job.input.about.name, RESULT_PRESET) != 0 ||
         strcmp(own->job.input.about.kind, "joined") != 0)
         return STATUS_OK;
     const enum status status = preset_join_read(&join, own->job.input.result->preset, err);
-    own->pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
-    own->whiten = join.whiten;
+    own->projection.pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
+    own->projection.whiten = join.whiten;
     return status;
 }
 
@@ -304,16 +300,16 @@ static enum status read_options(struct clustering *own, struct error *err)
     own->k = config->k;
     own->cluster.k = (uint32_t)config->k.last;
     own->cluster.seed = config->seed;
-    own->cluster.n_init = config->n_init;
-    own->cluster.max_iter = config->max_iter;
+    own->cluster.n_init = (uint32_t)config->n_init;
+    own->cluster.max_iter = (uint32_t)config->max_iter;
     own->cluster.tol = config->tol >= 0 ? config->tol : config->mini_batch ? 0 : CLUSTERING_TOL;
-    own->cluster.mini_batch = config->mini_batch;
+    own->cluster.mini_batch = (uint32_t)config->mini_batch;
     own->cluster.method = config->method ? config->method : usual_method(config->mini_batch);
     own->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                               : matrix_input_usual_metric(&own->job.input.about);
     own->space = own->cluster.metric;
     enum status status = choose_projection(own, err);
-    own->job.projected = own->center || own->pca > 0;
+    own->job.projected = own->projection.center || own->projection.pca > 0;
     if (status == STATUS_OK && config->lower_k)
         status = lower_k(own, err);
     if (status != STATUS_OK)
@@ -332,7 +328,9 @@ static enum status read_options(struct clustering *own, struct error *err)
             own->cluster.init == INIT_GIVEN || config->mini_batch || !config->restarts
                 ? 1
                 : clustering_usual_restarts(own->job.input.source.rows,
-                                            own->pca > 0 && own->pca < columns ? own->pca : columns,
+                                            own->projection.pca > 0 && own->projection.pca < columns
+                                                ? (uint32_t)own->projection.pca
+                                                : columns,
                                             &own->k);
     status = config->weights ? read_weights(own, err) : STATUS_OK;
     if (status != STATUS_OK)
@@ -413,36 +411,6 @@ static enum status open_clustering(struct clustering *own, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-/* Converts the sweep to the file's form. */
-static enum status keep_sweep(struct result_sweep *out, const struct cluster_sweep *sweep,
-                              const struct folders *folders, struct error *err)
-{
-    *out = (struct result_sweep){
-        .count = sweep->count, .sample = sweep->sample, .has_folders = folders->of_row != NULL};
-    snprintf(out->measure, sizeof out->measure, "%s",
-             sweep->simplified ? "simplified_silhouette" : "silhouette");
-    snprintf(out->reason, sizeof out->reason, "%s", sweep->reason);
-    out->values = calloc(sweep->count, sizeof *out->values);
-    if (!out->values)
-        return error_memory(err, sweep->count * sizeof *out->values, "the values of k");
-    for (uint32_t i = 0; i < sweep->count; i++) {
-        const struct cluster_sweep_value *value = &sweep->values[i];
-        out->values[i] = (struct result_sweep_value){
-            .k = value->k,
-            .iterations = value->iterations,
-            .converged = value->converged,
-            .inertia = value->inertia,
-            .silhouette = value->measures.silhouette,
-            .simplified_silhouette = value->measures.simplified_silhouette,
-            .davies_bouldin = value->measures.davies_bouldin,
-            .calinski_harabasz = value->measures.calinski_harabasz,
-            .agreement = {folders->count, value->agreement.purity, value->agreement.nmi,
-                          value->agreement.ari},
-        };
-    }
-    return STATUS_OK;
-}
-
 static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *out,
                              const struct clustering *own, const struct cluster_devices *devices,
                              struct error *err)
@@ -456,8 +424,16 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
     struct cluster_sweep sweep;
     enum status status =
         cluster_sweep_run(best, &sweep, devices, &own->job.rows, &own->cluster, &values, err);
-    if (status == STATUS_OK && cluster_job_is_first(&own->job))
-        status = keep_sweep(out, &sweep, &own->folders, err);
+    if (status == STATUS_OK && cluster_job_is_first(&own->job)) {
+        *out = (struct result_sweep){.count = sweep.count,
+                                     .values = sweep.values,
+                                     .sample = sweep.sample,
+                                     .has_folders = values.classes != NULL};
+        sweep.values = NULL;
+        snprintf(out->measure, sizeof out->measure, "%s",
+                 sweep.simplified ? "simplified_silhouette" : "silhouette");
+        snprintf(out->reason, sizeof out->reason, "%s", sweep.reason);
+    }
     cluster_sweep_clear(&sweep);
     return status;
 }
@@ -467,8 +443,8 @@ static enum status project_rows(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
     const struct pca_config pca = {.space = (enum projection_space)own->space,
-                                   .components = own->pca,
-                                   .whiten = own->whiten,
+                                   .components = (uint32_t)own->projection.pca,
+                                   .whiten = own->projection.whiten,
                                    .optional = config->usual_pca,
                                    .threads = config->machine.threads,
                                    .stop = config->machine.watch.stop};
@@ -476,7 +452,7 @@ static enum status project_rows(struct clustering *own, struct error *err)
         return cluster_job_project(&own->job, err);
     config->machine.progress.step(config->machine.watch.context, "computing principal components");
     const enum status status = pca_fit(&own->job.projection, &own->job.input.source, &pca, err);
-    if (status == STATUS_OK && own->pca > 0 && !own->job.projection.components &&
+    if (status == STATUS_OK && own->projection.pca > 0 && !own->job.projection.components &&
         cluster_job_is_first(&own->job))
         log_message(LOG_NOTICE,
                     "notice: all rows are equal: they have no principal components, and are "
@@ -562,7 +538,7 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
 {
     const int64_t start = clock_now();
     struct clustering own = {.job = {.machine = &config->machine, .words = true}, .config = config};
-    *report = (struct clustering_report){.mini_batch = config->mini_batch};
+    *report = (struct clustering_report){.mini_batch = (uint32_t)config->mini_batch};
     enum status status = open_clustering(&own, err);
     report->n_init = own.cluster.n_init;
     if (status == STATUS_OK)

@@ -18,14 +18,12 @@ struct clustering_config {
     const char *name;                    /* of the result: /clusters/NAME */
     struct number_range k;               /* several: keeps the best one, and the measures of all */
     struct cluster_levels_config levels; /* count 0: only k; else k is that of the first level */
-    bool lower_k;        /* k is a default: lower it to the number of distinct rows, or */
-    bool usual_k;        /* to clustering_usual_k, with a notice */
-    int metric;          /* enum cluster_metric; -1: the default for the rows */
-    bool as_preset;      /* project as the preset defines; else: */
-    bool center;         /* subtract the mean and scale to unit length */
-    bool usual_pca;      /* pca is a default: no components if all rows are equal */
-    uint32_t pca;        /* number of principal components; 0: no projection */
-    double whiten;       /* they are divided by their variance to the power of whiten / 2 */
+    bool lower_k;   /* k is a default: lower it to the number of distinct rows, or */
+    bool usual_k;   /* to clustering_usual_k, with a notice */
+    int metric;     /* enum cluster_metric; -1: the default for the rows */
+    bool as_preset; /* project as the preset defines; else: */
+    struct clustering_projection projection;
+    bool usual_pca;      /* its pca is a default: no components if all rows are equal */
     const char *init;    /* kmeans++, kmeans-parallel, random, or a .npy file */
     const char *method;  /* of kmeans/method.h; NULL: the one that mini_batch implies */
     const char *weights; /* as matrix_input_vector takes them, or NULL */
@@ -33,9 +31,9 @@ struct clustering_config {
     /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for
      * mini-batches 0. Both default to the values of a stored clustering that is otherwise the
      * same. */
-    uint32_t n_init;
+    uint64_t n_init;
     bool restarts;
-    uint32_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */
+    uint64_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */
     double tol;
     double checkpoint_seconds; /* between saved states; 0: none are saved */
     bool replace;              /* replace a result of that name made with other parameters */

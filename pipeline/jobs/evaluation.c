@@ -24,13 +24,13 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
 {
     struct projection projection;
     const struct pca_config pca = {.space = (enum projection_space) * metric,
-                                   .components = config->pca,
-                                   .whiten = config->whiten,
+                                   .components = (uint32_t)config->projection.pca,
+                                   .whiten = config->projection.whiten,
                                    .threads = config->machine.threads,
                                    .stop = config->machine.watch.stop};
     *out = *from;
     out->close = NULL;
-    if (!config->center && config->pca == 0)
+    if (!config->projection.center && config->projection.pca == 0)
         return STATUS_OK;
     *metric = METRIC_EUCLIDEAN;
     const struct matrix_source rows = *out;
@@ -44,7 +44,7 @@ static enum status rank_rows(struct ranking *out, const struct matrix_source *ro
                              const uint32_t *of_row, const struct neighbours_config *search,
                              const struct evaluation_config *config, struct error *err)
 {
-    const uint32_t n = config->diffuse ? AFFINITY_NEIGHBOURS : config->expand;
+    const uint32_t n = config->diffuse ? AFFINITY_NEIGHBOURS : (uint32_t)config->expand;
     struct neighbours nearest;
     struct expansion expanded = {0};
     if (n == 0)
@@ -75,7 +75,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
     const enum cluster_metric usual = matrix_input_usual_metric(&input.about);
     const struct clustering_machine *machine = &config->machine;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
-    if (!config->metric_count && !config->center && config->pca == 0)
+    if (!config->metric_count && !config->projection.center && config->projection.pca == 0)
         status = matrix_input_rank(&input, machine->threads, machine->watch.stop, err);
     for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
         struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];

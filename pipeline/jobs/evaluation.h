@@ -18,11 +18,8 @@ struct evaluation_config {
     /* Metrics; none: the default of each feature. */
     const enum cluster_metric *metrics;
     unsigned metric_count;
-    /* Rows are projected as in struct clustering_config. */
-    bool center;
-    uint32_t pca;
-    double whiten;
-    uint32_t expand; /* replace rows by means with this many neighbours (neighbours/expansion.h) */
+    struct clustering_projection projection;
+    uint64_t expand; /* replace rows by means with this many neighbours (neighbours/expansion.h) */
     bool diffuse;    /* rank rows by diffusion (neighbours/diffusion.h) */
     /* Clusterings; none: all clusterings of the file. */
     const char *const *names;

@@ -1,4 +1,5 @@
-/* machine.h: what a clustering job gets from its caller: devices, limits, progress callbacks. */
+/* machine.h: what jobs that compare rows get from their caller: devices, limits, progress callbacks; how
+ * rows are projected. */
 #ifndef CLPIPE_JOBS_MACHINE_H
 #define CLPIPE_JOBS_MACHINE_H
 
@@ -18,6 +19,13 @@ struct clustering_progress {
     /* As in struct cluster_config. */
     void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double pruned, double seconds);
+};
+
+/* How rows are projected before they are compared. */
+struct clustering_projection {
+    uint64_t pca;  /* number of principal components; 0: none */
+    double whiten; /* they are divided by their variance to the power of whiten / 2 */
+    bool center;   /* subtract the mean and scale to unit length; with components anyway */
 };
 
 struct clustering_machine {

@@ -14,17 +14,17 @@ enum select_preference { SELECT_BY_CENTRE, SELECT_BY_PICTURE };
 
 struct select_config {
     const char *file, *name; /* name of the selection */
-    unsigned method;         /* row of select_methods */
+    int method;              /* row of select_methods */
     const char *clusters;    /* NULL: the only clustering */
     const char *feature;     /* for methods and limits that compare rows; NULL: the clustering's, or
                               * the only one */
     int metric;              /* for `diverse`: enum cluster_metric; -1: the default */
     uint64_t count;          /* images; 0: as many as possible */
     uint64_t per_cluster;    /* maximum per cluster; 0: any number */
-    double alike; /* minimum cosine of similar images of a cluster; NAN: none are similar */
-    enum select_preference preference; /* which of these is kept */
-    const char *within;                /* a list of paths to choose from, or NULL */
-    uint32_t without;                  /* exclude images with one of these flags (result/flags.h) */
+    double alike;       /* minimum cosine of similar images of a cluster; NAN: none are similar */
+    int preference;     /* enum select_preference: which of these is kept */
+    const char *within; /* a list of paths to choose from, or NULL */
+    uint32_t without;   /* exclude images with one of these flags (result/flags.h) */
     uint64_t seed;
     struct clustering_machine machine;
 };

@@ -174,7 +174,7 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
 static struct neighbours_config configure(const struct similarity *similarity)
 {
     return clustering_search(&similarity->config->machine, similarity->metric,
-                             similarity->config->n);
+                             (uint32_t)similarity->config->n);
 }
 
 /* Stores the first n of an order. */
@@ -220,7 +220,7 @@ static enum status search_expanded(struct similarity *similarity, const struct q
                                    struct error *err)
 {
     const struct matrix_source *source = &similarity->input.source;
-    const uint32_t n = similarity->config->expand;
+    const uint32_t n = (uint32_t)similarity->config->expand;
     const size_t bytes = (size_t)queries->count * source->dimension * sizeof(float);
     struct neighbours nearest, own = {0};
     struct neighbours_config config = configure(similarity), euclidean = config;

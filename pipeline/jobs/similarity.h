@@ -11,8 +11,8 @@ struct similarity_config {
     const char *file;    /* a clpipe file */
     const char *feature; /* as for feature_matrix_open; NULL: the only one */
     int metric;          /* enum cluster_metric; -1: hellinger for l1 histograms, else euclidean */
-    uint32_t n;
-    uint32_t expand; /* query by means with this many neighbours (neighbours/expansion.h) */
+    uint64_t n;
+    uint64_t expand; /* query by means with this many neighbours (neighbours/expansion.h) */
     bool diffuse;    /* rank by diffusion (neighbours/diffusion.h) */
     bool replace;    /* replace an earlier graph of the feature */
     struct clustering_machine machine;

@@ -2,6 +2,7 @@
 #ifndef CLPIPE_CLUSTER_TYPES_H
 #define CLPIPE_CLUSTER_TYPES_H
 
+#include "base/labelled.h"
 #include "base/watch.h"
 #include "matrix/matrix.h"
 #include <stdint.h>
@@ -93,25 +94,6 @@ enum status cluster_outcome_copy(struct cluster_outcome *out, const struct clust
                                  struct error *err);
 /* Frees an outcome's arrays and zeroes it. */
 void cluster_outcome_clear(struct cluster_outcome *outcome);
-
-/* Agreement of clusters with classes. */
-struct cluster_agreement {
-    double purity, nmi, ari;
-};
-
-/* Compactness and separation of clusters; NaN if a measure is undefined. */
-struct cluster_measures {
-    double silhouette; /* of the sample */
-    double simplified_silhouette, davies_bouldin, calinski_harabasz;
-};
-
-struct cluster_sweep_value {
-    uint32_t k, iterations;
-    bool converged;
-    double inertia;
-    struct cluster_measures measures;
-    struct cluster_agreement agreement; /* NaN without classes */
-};
 
 struct cluster_sweep_config {
     uint32_t first, last, step; /* values of k: first, first + step, ... up to last */

@@ -610,13 +610,13 @@ static enum status add_sweep(struct json *json, struct pages *pages, struct erro
         json_string(json, "reason", sweep.reason);
         json_open_array(json, "values");
         for (uint32_t i = 0; i < sweep.count; i++) {
-            const struct result_sweep_value *value = &sweep.values[i];
+            const struct cluster_sweep_value *value = &sweep.values[i];
             json_open_object(json, NULL);
             json_uint(json, "k", value->k);
-            script_number(json, "silhouette", value->silhouette, 6);
-            script_number(json, "simplified_silhouette", value->simplified_silhouette, 6);
-            script_number(json, "davies_bouldin", value->davies_bouldin, 6);
-            script_number(json, "calinski_harabasz", value->calinski_harabasz, 6);
+            script_number(json, "silhouette", value->measures.silhouette, 6);
+            script_number(json, "simplified_silhouette", value->measures.simplified_silhouette, 6);
+            script_number(json, "davies_bouldin", value->measures.davies_bouldin, 6);
+            script_number(json, "calinski_harabasz", value->measures.calinski_harabasz, 6);
             script_number(json, "inertia", value->inertia, 6);
             if (sweep.has_folders)
                 script_number(json, "nmi", value->agreement.nmi, 6);

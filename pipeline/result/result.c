@@ -100,17 +100,17 @@ const struct attribute result_share_attribute[RESULT_SHARE_ATTRIBUTES] = {
 
 #define SWEEP(name, field, type)                                                                   \
     {                                                                                              \
-        name, type, 1, offsetof(struct result_sweep_value, field), NULL, false                     \
+        name, type, 1, offsetof(struct cluster_sweep_value, field), NULL, false                    \
     }
 const struct column sweep_column[SWEEP_COLUMNS] = {
     SWEEP("k", k, VALUE_U32),
     SWEEP("iterations", iterations, VALUE_U32),
     SWEEP("converged", converged, VALUE_U8),
     SWEEP("inertia", inertia, VALUE_F64),
-    SWEEP("silhouette", silhouette, VALUE_F64),
-    SWEEP("simplified_silhouette", simplified_silhouette, VALUE_F64),
-    SWEEP("davies_bouldin", davies_bouldin, VALUE_F64),
-    SWEEP("calinski_harabasz", calinski_harabasz, VALUE_F64),
+    SWEEP("silhouette", measures.silhouette, VALUE_F64),
+    SWEEP("simplified_silhouette", measures.simplified_silhouette, VALUE_F64),
+    SWEEP("davies_bouldin", measures.davies_bouldin, VALUE_F64),
+    SWEEP("calinski_harabasz", measures.calinski_harabasz, VALUE_F64),
     SWEEP("purity", agreement.purity, VALUE_F64),
     SWEEP("nmi", agreement.nmi, VALUE_F64),
     SWEEP("ari", agreement.ari, VALUE_F64),

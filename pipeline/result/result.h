@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include "base/labelled.h"
 #include "matrix/projected.h"
 #include "result/content.h"
 
@@ -132,20 +133,13 @@ struct result_agreement {
     double purity, nmi, ari;
 };
 
-/* The quality measures of each k; NaN: undefined. */
-struct result_sweep_value {
-    uint32_t k, iterations;
-    uint8_t converged;
-    double inertia, silhouette, simplified_silhouette, davies_bouldin, calinski_harabasz;
-    struct result_agreement agreement; /* without `folders` */
-};
-
+/* The quality measures of each k. */
 struct result_sweep {
     uint32_t count;
-    struct result_sweep_value *values; /* k ascending; NULL: there is no sweep */
-    uint32_t sample;                   /* rows of the silhouette */
-    bool has_folders;                  /* the values have an agreement */
-    char measure[24];                  /* the measure by which k was chosen */
+    struct cluster_sweep_value *values; /* k ascending; NULL: there is no sweep */
+    uint32_t sample;                    /* rows of the silhouette */
+    bool has_folders;                   /* the values have an agreement */
+    char measure[24];                   /* the measure by which k was chosen */
     char reason[256];
 };
 

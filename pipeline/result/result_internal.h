@@ -48,7 +48,7 @@ extern const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIB
 extern const struct attribute result_share_attribute[RESULT_SHARE_ATTRIBUTES],
     result_run_attribute[RESULT_RUN_TEXTS + 1];
 
-/* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
+/* The columns of /clusters/NAME/sweep, with offsets in struct cluster_sweep_value; the first always
  * exist, the rest only if the images' folders are classes. */
 #define SWEEP_AXIS          "sweep"
 #define SWEEP_COLUMNS       11

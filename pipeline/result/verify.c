@@ -438,13 +438,15 @@ static bool in_range(double value, double least, double most)
     return isnan(value) || (value >= least && value <= most);
 }
 
-static bool plausible(const struct result_sweep_value *value, bool has_folders)
+static bool plausible(const struct cluster_sweep_value *value, bool has_folders)
 {
-    const struct result_agreement *agreement = &value->agreement;
+    const struct cluster_measures *measures = &value->measures;
+    const struct cluster_agreement *agreement = &value->agreement;
     return value->inertia >= 0 && isfinite(value->inertia) && value->converged <= 1 &&
-           in_range(value->silhouette, -1, 1) && in_range(value->simplified_silhouette, -1, 1) &&
-           in_range(value->davies_bouldin, 0, HUGE_VAL) &&
-           in_range(value->calinski_harabasz, 0, HUGE_VAL) &&
+           in_range(measures->silhouette, -1, 1) &&
+           in_range(measures->simplified_silhouette, -1, 1) &&
+           in_range(measures->davies_bouldin, 0, HUGE_VAL) &&
+           in_range(measures->calinski_harabasz, 0, HUGE_VAL) &&
            (!has_folders ||
             (agreement->purity > 0 && agreement->purity <= 1 && agreement->nmi >= 0 &&
              agreement->nmi <= 1 && agreement->ari >= -1 && agreement->ari <= 1));
@@ -460,7 +462,7 @@ static enum status check_sweep(struct clustering *k, struct error *err)
         return STATUS_FAILED;
     bool ascending = true, right = true, own = !sweep.values;
     for (uint32_t i = 0; i < sweep.count; i++) {
-        const struct result_sweep_value *value = &sweep.values[i];
+        const struct cluster_sweep_value *value = &sweep.values[i];
         ascending = ascending && value->k > (i > 0 ? sweep.values[i - 1].k : 0);
         right = right && plausible(value, sweep.has_folders);
         own = own || (value->k == c->k && value->iterations == c->iterations &&

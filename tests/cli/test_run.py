@@ -616,11 +616,15 @@ def test_assign_a_directory_names_the_command(clpipe, tmp_path, photos):
     assert clpipe("assign", "c.h5", "F.h5").returncode == 0
 
 
-def test_dataset_of_a_feature_gives_a_notice(clpipe, tmp_path, photos):
+def test_dataset_of_a_clpipe_file_is_its_feature(clpipe, tmp_path, photos):
     assert clpipe("ingest", photos, "-o", "c.h5").returncode == 0
-    result = clpipe("cluster", "c.h5:/features/rgb_8x8x8", "-k", 2, "-o", "r.h5")
-    assert result.returncode == 0
-    assert "clpipe cluster c.h5 --feature rgb_8x8x8" in result.stderr
+    reports = []
+    for words in (["c.h5:/features/rgb_8x8x8", "-o", "r.h5"], ["c.h5", "--feature", "rgb_8x8x8", "-o", "s.h5"]):
+        result = clpipe("cluster", *words, "-k", 2, "--json", "-")
+        assert result.returncode == 0 and "notice" not in result.stderr, result.stderr
+        report = json.loads(result.stdout)
+        reports.append([report[key] for key in ("feature", "metric", "inertia", "sizes")])
+    assert reports[0] == reports[1] and reports[0][:2] == ["rgb_8x8x8", "hellinger"]
 
 
 def test_plot_on_standard_output(clpipe, photos):
