@@ -41,15 +41,14 @@ static enum status read_features(struct takeover *t, const struct result *result
         if (status != STATUS_OK)
             return status;
         struct feature *added = &t->old.features.feature[t->old.features.count - 1];
-        const struct result_feature *there =
-            result ? result_feature_find(result, added->name) : NULL;
+        const struct result_feature *there = result_feature_find(result, added->name);
         char asked[sizeof added->spec] = "";
         /* The parameters have the specification as given, without the learned codebook. */
         if (there)
             codebooks_spec_asked(asked, sizeof asked, there->spec);
         if (there && strcmp(asked, added->spec) == 0) {
             note_digest(added, there->spec);
-        } else if (result) {
+        } else {
             error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
                       PATH_TEXT(result->path));
             return error_remedy(err, REMEDY_START_OVER);
@@ -109,7 +108,7 @@ static enum status read_file(struct takeover *t, struct result *result,
         .directories = count > 0 ? (const char *const *)t->old.directories : NULL,
         .source_count = count,
         .decode_scale = result->feature_count > 0 ? result->features[0].decode_scale : 1,
-        .share = *&result->share};
+        .share = result->share};
     t->too_alike = found_too_alike(result, options);
     enum status status = parameters_open(&t->parameters, t->old.parameters, err);
     if (status == STATUS_OK)

@@ -18,13 +18,11 @@
 struct hdf5_matrix {
     char *path;
     hid_t file, dataset;
-    uint64_t rows, columns;
     struct raw *raw;
 };
 
 /* Describes a dataset in words; true if it is a numeric matrix with at least one column. */
-static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64_t *rows,
-                     uint64_t *columns)
+static bool describe(char *text, size_t size, hid_t dataset, bool vector)
 {
     bool good = false;
     H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
@@ -37,8 +35,6 @@ static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64
     } else {
         hsize_t extent[2] = {0, 1};
         H5Sget_simple_extent_dims(space, extent, NULL);
-        *rows = extent[0];
-        *columns = extent[1];
         if (extent[1] == 0 || extent[1] > UINT32_MAX / sizeof(float))
             snprintf(text, size, "a row has %llu columns", (unsigned long long)extent[1]);
         else if (extent[0] > INT64_MAX / (extent[1] * sizeof(float)))
@@ -65,12 +61,10 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
         return 1;
     H5_SCOPED hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(at, name, H5P_DEFAULT) : 0;
     char text[64], shown[160];
-    uint64_t rows, columns;
     if (object < 0 && listing->unreadable->status == STATUS_OK)
         h5_fail(listing->unreadable, "H5Oopen", "read", listing->path);
     if (object > 0 && H5Iget_type(object) == H5I_DATASET &&
-        describe(text, sizeof text, object, false, &rows, &columns) &&
-        listing->used < listing->size) {
+        describe(text, sizeof text, object, false) && listing->used < listing->size) {
         path_for_message(shown, sizeof shown, name);
         listing->used +=
             (size_t)snprintf(listing->text + listing->used, listing->size - listing->used, "%s/%s",
@@ -261,7 +255,7 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
         return error_set(err, STATUS_FAILED, "%s holds no dataset %s; its matrices: %s", shown,
                          shown_name, text);
     }
-    if (!describe(text, sizeof text, matrix->dataset, vector, &matrix->rows, &matrix->columns))
+    if (!describe(text, sizeof text, matrix->dataset, vector))
         return error_set(err, STATUS_FAILED, "%s:%s is not a matrix of numbers: %s", shown,
                          shown_name, text);
     return check_sources(matrix->dataset, matrix->path, 0, err);
@@ -301,8 +295,8 @@ enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const 
         hdf5_matrix_close(matrix);
         return status;
     }
-    *out = (struct matrix_source){.rows = matrix->rows,
-                                  .dimension = (uint32_t)matrix->columns,
+    *out = (struct matrix_source){.rows = matrix->raw->rows,
+                                  .dimension = matrix->raw->columns,
                                   .read = read_rows,
                                   .concurrent = raw_is_parallel(matrix->raw),
                                   .close = hdf5_matrix_close,

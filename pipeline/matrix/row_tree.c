@@ -152,13 +152,6 @@ static uint64_t rows_of(const struct row_tree *tree, uint64_t piece)
 
 /* --- whole pieces ------------------------------------------------------------------------------ */
 
-static void set_state(struct row_tree *tree, uint64_t piece, enum piece_state state)
-{
-    pthread_mutex_lock(&tree->lock);
-    tree->state[piece] = (uint8_t)state;
-    pthread_mutex_unlock(&tree->lock);
-}
-
 static void add_piece(struct row_tree *tree, uint64_t piece, const uint8_t *values)
 {
     struct hasher state;
@@ -172,7 +165,9 @@ static void add_piece(struct row_tree *tree, uint64_t piece, const uint8_t *valu
     hasher_init(&state, tree->hash);
     hasher_update(&state, values, (size_t)rows_of(tree, piece) * tree->row_bytes);
     hasher_final(&state, tree, piece);
-    set_state(tree, piece, PIECE_DONE);
+    pthread_mutex_lock(&tree->lock);
+    tree->state[piece] = PIECE_DONE;
+    pthread_mutex_unlock(&tree->lock);
 }
 
 /* --- parts of pieces --------------------------------------------------------------------------- */

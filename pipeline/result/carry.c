@@ -1,9 +1,11 @@
 /* carry.c: copies everything that has a value per image according to the row map. */
 #include "result/carry.h"
+#include "base/held.h"
 #include "base/labelled.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "base/process.h"
 #include "result/copies.h"
 #include "result/defined.h"
 #include "result/feature_matrix.h"
@@ -43,7 +45,8 @@ static struct copies copies_of(const struct carry *c)
 
 /* --- imported features ----------------------------------------------------------------------- */
 
-enum status carry_imported(struct carry *c, struct error *err)
+/* Rows of new images are NaN. */
+static enum status carry_imported(struct carry *c, struct error *err)
 {
     const struct copies copies = copies_of(c);
     enum status status = STATUS_OK;
@@ -71,20 +74,12 @@ enum status carry_imported(struct carry *c, struct error *err)
 /* The recomputed parts of a clustering in the new file. */
 struct continued {
     const struct result_clusters *old;
+    struct held held; /* the following */
     float *centroids, *distances;
     int32_t *labels;
     uint64_t *sizes;
     int64_t *nearest;
 };
-
-static void continued_clear(struct continued *k)
-{
-    free(k->centroids);
-    free(k->distances);
-    free(k->labels);
-    free(k->sizes);
-    free(k->nearest);
-}
 
 /* Reads a whole part of a clustering in the new file to `to` or, if that is NULL, writes `from`. */
 static enum status move_part(const struct carry *c, const char *clusters, enum cluster_part part,
@@ -105,15 +100,15 @@ static enum status move_part(const struct carry *c, const char *clusters, enum c
 static enum status load_continued(struct continued *k, const struct carry *c, struct error *err)
 {
     const struct result_clusters *old = k->old;
-    const size_t rows = (size_t)c->map->rows;
-    k->centroids = malloc((size_t)old->k * old->dimension * sizeof *k->centroids);
-    k->labels = malloc(rows * sizeof *k->labels + 1);
-    k->distances = malloc(rows * sizeof *k->distances + 1);
-    k->sizes = calloc(old->k, sizeof *k->sizes);
-    k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
-    if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest)
-        return error_memory(err, rows * 8, "labels");
-    enum status status = result_clusters_read(old, k->centroids, NULL, NULL, NULL, NULL, err);
+    const uint64_t rows = c->map->rows;
+    k->centroids = held_array(&k->held, (uint64_t)old->k * old->dimension, sizeof *k->centroids);
+    k->labels = held_array(&k->held, rows, sizeof *k->labels);
+    k->distances = held_array(&k->held, rows, sizeof *k->distances);
+    k->sizes = held_array(&k->held, old->k, sizeof *k->sizes);
+    k->nearest = held_array(&k->held, (uint64_t)old->k * NEAREST_COUNT, sizeof *k->nearest);
+    enum status status = held_check(&k->held, "labels", err);
+    if (!status)
+        status = result_clusters_read(old, k->centroids, NULL, NULL, NULL, NULL, err);
     if (!status)
         status = move_part(c, old->name, PART_LABELS, k->labels, NULL, err);
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
@@ -240,7 +235,7 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
             text_add_name(names, sizeof c->names, old->name);
         status = write_continued(&k, c, err);
     }
-    continued_clear(&k);
+    held_free(&k.held);
     return status;
 }
 
@@ -286,7 +281,7 @@ static enum status carry_one(struct carry *c, const struct result_clusters *old,
     return status || c->map->same ? status : continue_clusters(c, old, err);
 }
 
-enum status carry_clusters(struct carry *c, struct error *err)
+static enum status carry_clusters(struct carry *c, struct error *err)
 {
     enum status status = STATUS_OK;
     unsigned coarsest = 0;
@@ -324,7 +319,7 @@ static void renumber_row(const int64_t *now, uint64_t old_rows, int64_t *rows, f
 }
 
 static enum status renumber_graph(const struct carry *c, hid_t group, const char *name,
-                                  const int64_t *now, struct error *err)
+                                  struct error *err)
 {
     H5_SCOPED hid_t rows_dataset = H5I_INVALID_HID, distances_dataset = H5I_INVALID_HID;
     hsize_t size[2], other[2];
@@ -344,7 +339,7 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
             h5_read_rows(distances_dataset, VALUE_F32, first, count, distances, err))
             status = STATUS_FAILED;
         for (uint64_t i = 0; i < count && !status; i++)
-            renumber_row(now, result_images(c->from), rows + i * n, distances + i * n, n);
+            renumber_row(c->row_now, result_images(c->from), rows + i * n, distances + i * n, n);
         if (!status && (h5_write_rows(rows_dataset, VALUE_I64, first, count, rows, err) ||
                         h5_write_rows(distances_dataset, VALUE_F32, first, count, distances, err)))
             status = STATUS_FAILED;
@@ -354,8 +349,7 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
     return status;
 }
 
-static enum status carry_graph(struct carry *c, const char *feature, const int64_t *now,
-                               struct error *err)
+static enum status carry_graph(struct carry *c, const char *feature, struct error *err)
 {
     const struct copies copies = copies_of(c);
     H5_SCOPED hid_t group = H5I_INVALID_HID;
@@ -366,14 +360,13 @@ static enum status carry_graph(struct carry *c, const char *feature, const int64
         return status;
     c->neighbours++;
     status = h5_open_group(&group, c->file, name, err);
-    return status ? status : renumber_graph(c, group, name, now, err);
+    return status ? status : renumber_graph(c, group, name, err);
 }
 
-/* The new number of each old row; -1: removed. Free it. */
-static enum status find_rows_now(int64_t **out, const struct carry *c, struct error *err)
+static enum status find_rows_now(struct carry *c, struct error *err)
 {
     const uint64_t old_rows = result_images(c->from);
-    int64_t *now = *out = malloc(old_rows * sizeof *now + 1);
+    int64_t *now = c->row_now = malloc(old_rows * sizeof *now + 1);
     if (!now)
         return error_memory(err, old_rows * sizeof *now, "numbers of rows");
     for (uint64_t i = 0; i < old_rows; i++)
@@ -384,22 +377,18 @@ static enum status find_rows_now(int64_t **out, const struct carry *c, struct er
     return STATUS_OK;
 }
 
-enum status carry_neighbours(struct carry *c, struct error *err)
+static enum status carry_neighbours(struct carry *c, struct error *err)
 {
     struct h5_names names;
     H5_SCOPED hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
-    int64_t *now = NULL;
     enum status status =
         h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP, "content", err);
     if (!status && from > 0)
         status = h5_create_group(&all, c->file, "neighbours", err);
-    if (!status && from > 0)
-        status = find_rows_now(&now, c, err);
     for (unsigned i = 0; i < names.count && !status; i++)
         if (!is_outdated(c, "neighbours", names.name[i], names.name[i]))
-            status = carry_graph(c, names.name[i], now, err);
+            status = carry_graph(c, names.name[i], err);
     h5_free_names(&names);
-    free(now);
     return status;
 }
 
@@ -408,24 +397,20 @@ enum status carry_neighbours(struct carry *c, struct error *err)
 static enum status carry_selections(const struct carry *c, const struct copies *copies,
                                     struct error *err)
 {
-    int64_t *now;
     uint64_t gone = 0;
     char images[40];
     if (H5Lexists(c->from->file, "selections", H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (c->map->same)
         return copies_make(copies, "/selections", err);
-    enum status status = find_rows_now(&now, c, err);
-    if (status == STATUS_OK)
-        status = selections_carry(c->file, c->from, now, &gone, err);
+    const enum status status = selections_carry(c->file, c->from, c->row_now, &gone, err);
     if (gone > 0)
         log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
                     format_number_of(images, sizeof images, gone, "image"));
-    free(now);
     return status;
 }
 
-enum status carry_next(struct carry *c, struct error *err)
+static enum status carry_next(struct carry *c, struct error *err)
 {
     static const char flags[] = "/images/flags";
     const struct copies copies = copies_of(c);
@@ -436,6 +421,38 @@ enum status carry_next(struct carry *c, struct error *err)
         return copies_make(&copies, flags, err);
     log_message(LOG_NOTICE, "notice: %s is removed: rows were added, removed or moved", flags);
     return STATUS_OK;
+}
+
+/* Which row of the earlier file each row was, as a list. */
+static enum status list_earlier(struct row_list **list, const struct row_map *map,
+                                struct error *err)
+{
+    enum status status = row_list_open(list, process_temporary_directory(), err);
+    for (uint64_t i = 0; i < map->rows && !status; i++)
+        status = map->earlier[i] < 0 ? row_list_add(*list, ROW_LIST_NONE, 0, 1, err)
+                                     : row_list_add(*list, 0, (uint64_t)map->earlier[i], 1, err);
+    return status ? status : row_list_finish(*list, err);
+}
+
+enum status carry_objects(struct carry *c, struct error *err)
+{
+    struct row_list *list = NULL;
+    enum status status = c->map->same ? STATUS_OK : list_earlier(&list, c->map, err);
+    c->rows = list;
+    if (!status && !c->map->same)
+        status = find_rows_now(c, err);
+    if (!status)
+        status = carry_imported(c, err);
+    if (!status)
+        status = carry_clusters(c, err);
+    if (!status)
+        status = carry_neighbours(c, err);
+    if (!status)
+        status = carry_next(c, err);
+    row_list_close(&list);
+    free(c->row_now);
+    c->row_now = NULL;
+    return status;
 }
 
 /* --- the map --------------------------------------------------------------------------------- */

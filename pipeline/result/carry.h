@@ -10,8 +10,11 @@ struct carry {
     hid_t file;         /* the new file; its features and images are complete */
     struct result *now; /* the new file as a result, while new rows of clusterings are labelled */
     const struct row_map *map;
-    const struct row_list *rows; /* the map as a list of rows of `from` */
-    label_rows_fn label;         /* with the two that follow; NULL: new rows get no labels */
+    /* Set by carry_objects: the map as a list of rows of `from`, and the new number of each of these
+     * (-1: removed); NULL if the map is the same. */
+    const struct row_list *rows;
+    int64_t *row_now;
+    label_rows_fn label; /* with the two that follow; NULL: new rows get no labels */
     unsigned threads;
     struct stop *stop;
     const bool *leave_out; /* by number: clusterings of `from` to leave out; NULL: none */
@@ -25,23 +28,16 @@ struct carry {
     char names[256], unlabelled_names[256]; /* of these, for notices */
 };
 
-/* Copies imported features; rows of new images are NaN. */
-enum status carry_imported(struct carry *carry, struct error *err);
-
-/* Copies clusterings. If rows were added, removed or moved, kept rows keep their label and distance,
- * new ones get those of the nearest centroid (-1 and NaN if the feature has no values for them),
- * sizes and nearest rows are recomputed, fitted_rows is set to the number of rows of the fit, and
- * agreement with folders is left out. */
-enum status carry_clusters(struct carry *carry, struct error *err);
-
-/* Copies /neighbours with new row numbers. Removed neighbours are left out, so rows end with -1 and
- * NaN; new rows have no neighbours. */
-enum status carry_neighbours(struct carry *carry, struct error *err);
-
-/* Copies the remaining objects of the format: selections with new row numbers (removed rows are left out)
- * and, if no row was added, removed or moved, flags; else a notice says that flags are left out. Call it
- * after the clusterings. */
-enum status carry_next(struct carry *carry, struct error *err);
+/* Copies what has a value or a number for each image. Imported features of new images are NaN. If rows
+ * were added, removed or moved:
+ *
+ * - in clusterings, kept rows keep their label and distance, new ones get those of the nearest centroid
+ *   (-1 and NaN if the feature has no values for them), sizes and nearest rows are recomputed,
+ *   fitted_rows is set to the number of rows of the fit, and agreement with folders is left out;
+ * - neighbours get new row numbers; removed ones are left out, so rows end with -1 and NaN, and new rows
+ *   have none;
+ * - selections get new row numbers and lose removed rows; flags are left out, with a notice. */
+enum status carry_objects(struct carry *carry, struct error *err);
 
 /* Writes /runs/N/row_map, compressed, to the open group of the run. */
 enum status carry_write_map(hid_t run, const struct row_map *map, struct error *err);

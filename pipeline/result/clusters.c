@@ -3,7 +3,7 @@
 #include "base/path.h"
 #include "matrix/projected.h"
 #include "result/change.h"
-#include "result/names.h"
+#include "result/result_internal.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +159,64 @@ static enum status write_clustering(hid_t file, const struct result_clustering *
                : STATUS_OK;
 }
 
+/* --- paths of rows ----------------------------------------------------------------------------- */
+
+static enum status write_source(hid_t file, hid_t images, const char *source, struct error *err)
+{
+    char *text = path_utf8(source, strlen(source)), *directory = path_working_directory();
+    const char *const sources[] = {text}, *const directories[] = {directory};
+    const enum status status = text && directory
+                                   ? schema_put_sources(file, images, sources, directories, 1, err)
+                                   : error_memory(err, 4 * strlen(source) + 1, "a source");
+    free(directory);
+    free(text);
+    return status;
+}
+
+struct naming {
+    const struct result_names *names;
+    char *text;
+    size_t room;
+};
+
+static const void *path_of_row(void *context, uint64_t row, size_t *bytes)
+{
+    struct naming *naming = context;
+    size_t length;
+    const char *name = naming->names->path(naming->names->context, row, &length);
+    if (4 * length + 1 > naming->room) {
+        free(naming->text);
+        naming->room = 8 * length + 256;
+        if (!(naming->text = malloc(naming->room)))
+            return NULL;
+    }
+    *bytes = path_to_utf8(naming->text, naming->room, name, length);
+    return naming->text;
+}
+
+/* All are of the only source. */
+static const void *source_of_row(void *context, uint64_t row, size_t *bytes)
+{
+    static const uint16_t source = 0;
+    (void)context, (void)row;
+    *bytes = sizeof source;
+    return &source;
+}
+
+/* Writes /images/path, source and sources of rows of other data, in a file of clusters alone. */
+static enum status write_names(hid_t file, const struct result_names *names, struct error *err)
+{
+    struct naming naming = {.names = names};
+    H5_SCOPED hid_t images = H5I_INVALID_HID;
+    const bool failed = h5_create_group(&images, file, image_table.group, err) ||
+                        h5_put_column(file, images, "path", VALUE_TEXT, names->count, NULL,
+                                      image_table.axis, path_of_row, &naming, err) ||
+                        h5_put_column(file, images, "source", VALUE_U16, names->count, NULL,
+                                      image_table.axis, source_of_row, NULL, err);
+    free(naming.text);
+    return failed ? STATUS_FAILED : write_source(file, images, names->source, err);
+}
+
 /* --- adding ---------------------------------------------------------------------------------- */
 
 /* Checks that `output` may be written; *existing is that file, if it is a clpipe file. */
@@ -251,7 +309,7 @@ static enum status add_all(void *context, hid_t file, struct error *err)
 {
     const struct adding *adding = context;
     const struct result_names *names = adding->clustering->names;
-    enum status status = !adding->base && names ? names_write(file, names, err) : STATUS_OK;
+    enum status status = !adding->base && names ? write_names(file, names, err) : STATUS_OK;
     for (unsigned i = 0; i < adding->count && status == STATUS_OK; i++)
         status = write_clustering(file, &adding->clustering[i], err);
     return status;

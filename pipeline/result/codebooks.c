@@ -251,19 +251,14 @@ out:
     return status;
 }
 
-static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
-                                  struct error *err)
-{
-    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
-}
-
 enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
                            struct error *err)
 {
     struct h5_names names;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct codebooks){.stored = NULL};
-    enum status status = list_codebooks(&names, &all, result, err);
+    enum status status =
+        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         if ((!name || strcmp(name, names.name[i]) == 0) && schema_name_valid(names.name[i]))
             status = read_codebook(out, result, all, names.name[i], err);
@@ -279,7 +274,8 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
     struct result *result = verify->result;
     struct h5_names names;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
-    enum status status = list_codebooks(&names, &all, result, err);
+    enum status status =
+        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         struct codebooks one = {.stored = NULL};
         struct error why = ERROR_INIT;

@@ -16,8 +16,7 @@
 
 #define COPY_BYTES (1u << 20)
 
-/* Copies the attributes of an object that the format defines, texts and numbers, except those that `to`
- * already has. */
+/* Copies the attributes of an object that the format defines, except those that `to` already has. */
 static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t from,
                                    const char *name, struct error *err)
 {
@@ -27,29 +26,12 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
         return STATUS_FAILED;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {
-        const char *attribute_name = names.name[i];
-        char *text = NULL;
-        if (!defined || !defined_attribute(defined, attribute_name) ||
-            defined_attribute_of_library(attribute_name) || H5Aexists(to, attribute_name) > 0 ||
-            strcmp(attribute_name, SHOWN) == 0 ||
-            (copies->left_out_attribute && copies->left_out_attribute(attribute_name)))
-            continue;
-        H5_SCOPED hid_t attribute = H5Aopen(from, attribute_name, H5P_DEFAULT),
-                        type = H5Aget_type(attribute), space = H5Aget_space(attribute),
-                        made = H5I_INVALID_HID;
-        const H5T_class_t class = H5Tget_class(type);
-        uint8_t value[16];
-        if (class == H5T_STRING) {
-            status = h5_get_text(&text, from, attribute_name, false, err);
-            if (!status && text)
-                status = h5_put_text(to, attribute_name, text, err);
-        } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
-                   H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
-            made = H5Acreate2(to, attribute_name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-            if (made < 0 || H5Aread(attribute, type, value) < 0 || H5Awrite(made, type, value) < 0)
-                status = h5_failed(err, "H5Awrite", "write", copies->to);
-        }
-        free(text);
+        const char *attribute = names.name[i];
+        if (defined && defined_attribute(defined, attribute) &&
+            !defined_attribute_of_library(attribute) && H5Aexists(to, attribute) <= 0 &&
+            strcmp(attribute, SHOWN) != 0 &&
+            !(copies->left_out_attribute && copies->left_out_attribute(attribute)))
+            status = h5_copy_attribute(to, from, attribute, err);
     }
     h5_free_names(&names);
     return status;

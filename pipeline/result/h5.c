@@ -793,6 +793,25 @@ enum status h5_get_attributes(void *to, hid_t object, const struct attribute *at
     return STATUS_OK;
 }
 
+enum status h5_copy_attribute(hid_t to, hid_t from, const char *name, struct error *err)
+{
+    H5_SCOPED hid_t old = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(old),
+                    space = H5Aget_space(old), made = H5I_INVALID_HID;
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    const size_t bytes = type > 0 && count > 0 ? (size_t)count * H5Tget_size(type) : 0;
+    void *value = calloc(bytes ? bytes : 1, 1);
+    if (!value)
+        return error_memory(err, bytes, "an attribute");
+    made = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const bool ok =
+        made > 0 &&
+        (bytes == 0 || (H5Aread(old, type, value) >= 0 && H5Awrite(made, type, value) >= 0));
+    if (bytes > 0)
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
+    free(value);
+    return ok ? STATUS_OK : h5_failed(err, "H5Awrite", "write", to);
+}
+
 static herr_t add_name(struct h5_names *names, const char *name)
 {
     if (names->count == MOST_MEMBERS)

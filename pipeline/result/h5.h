@@ -150,6 +150,9 @@ enum status h5_put_text(hid_t object, const char *name, const char *text, struct
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
                           struct error *err);
 
+/* Copies an attribute of any kind to an object of another file, as stored. */
+enum status h5_copy_attribute(hid_t to, hid_t from, const char *name, struct error *err);
+
 /* Attributes of an object, each with its place in a struct. */
 struct attribute {
     const char *name;

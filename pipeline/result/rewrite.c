@@ -6,14 +6,12 @@
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "base/process.h"
 #include "features/kind.h"
 #include "result/carry.h"
 #include "result/checksums.h"
 #include "result/class_layer.h"
 #include "result/codebooks.h"
 #include "result/copies.h"
-#include "result/names.h"
 #include "result/parts.h"
 #include "result/shown.h"
 #include "version_generated.h"
@@ -197,7 +195,8 @@ static enum status create_table(struct writing *w, const struct table *table, un
         if (w->column[i].number - first < TABLE_COLUMNS_MAX &&
             create_column(w, group, table, first, &w->column[i], err))
             return STATUS_FAILED;
-    return images ? sources_write(w->file, group, c->sources, c->directories, c->source_count, err)
+    return images ? schema_put_sources(w->file, group, c->sources, c->directories, c->source_count,
+                                       err)
                   : STATUS_OK;
 }
 
@@ -322,38 +321,6 @@ static enum status write_runs(struct writing *w, struct error *err)
     return status;
 }
 
-/* Which row of the earlier file each row was, as a list. */
-static enum status list_earlier(struct row_list **list, const struct row_map *map,
-                                struct error *err)
-{
-    enum status status = row_list_open(list, process_temporary_directory(), err);
-    for (uint64_t i = 0; i < map->rows && !status; i++)
-        status = map->earlier[i] < 0 ? row_list_add(*list, ROW_LIST_NONE, 0, 1, err)
-                                     : row_list_add(*list, 0, (uint64_t)map->earlier[i], 1, err);
-    return status ? status : row_list_finish(*list, err);
-}
-
-static enum status write_carried(struct writing *w, struct error *err)
-{
-    struct carry *carry = w->rewrite->carry;
-    struct row_list *list = NULL;
-    carry->from = w->rewrite->replaced;
-    carry->file = w->file;
-    carry->map = w->rewrite->map;
-    enum status status = carry->map->same ? STATUS_OK : list_earlier(&list, carry->map, err);
-    carry->rows = list;
-    if (!status)
-        status = carry_imported(carry, err);
-    if (!status)
-        status = carry_clusters(carry, err);
-    if (!status)
-        status = carry_neighbours(carry, err);
-    if (!status)
-        status = carry_next(carry, err);
-    row_list_close(&list);
-    return status;
-}
-
 static enum status write_content(struct writing *w, const char *temporary, struct error *err)
 {
     const struct rewrite *rewrite = w->rewrite;
@@ -374,8 +341,12 @@ static enum status write_content(struct writing *w, const char *temporary, struc
     if (!status)
         status = class_groups_write(w->file, content->features,
                                     rewrite->carry ? replaced : rewrite->classes_of, err);
-    if (!status && rewrite->carry)
-        status = write_carried(w, err);
+    if (!status && rewrite->carry) {
+        rewrite->carry->from = replaced;
+        rewrite->carry->file = w->file;
+        rewrite->carry->map = rewrite->map;
+        status = carry_objects(rewrite->carry, err);
+    }
     if (!status && rewrite->refer &&
         (parts_write(w->file, rewrite->refer->part, rewrite->refer->count, err) ||
          h5_flush_file(w->file, err) || parts_attach(w->file, temporary, err)))

@@ -111,6 +111,15 @@ enum status schema_put_root(hid_t file, struct error *err)
     return STATUS_OK;
 }
 
+enum status schema_put_sources(hid_t file, hid_t images, const char *const *sources,
+                               const char *const *directories, unsigned count, struct error *err)
+{
+    const enum status status =
+        h5_put_texts(file, images, "sources", sources, count, SOURCE_AXIS, err);
+    return status ? status
+                  : h5_put_texts(file, images, DIRECTORIES, directories, count, SOURCE_AXIS, err);
+}
+
 bool schema_name_valid(const char *name)
 {
     size_t length = strlen(name);

@@ -89,6 +89,10 @@ char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name
 /* Writes the attributes of a file's root, except its parameters. */
 enum status schema_put_root(hid_t file, struct error *err);
 
+/* Writes /images/sources and /images/directories; `directories` NULL: unknown. */
+enum status schema_put_sources(hid_t file, hid_t images, const char *const *sources,
+                               const char *const *directories, unsigned count, struct error *err);
+
 /* Whether a name is valid for a dataset: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or
  * "..". */
 bool schema_name_valid(const char *name);

@@ -1,5 +1,6 @@
 /* selections.c: adds a selection to a copy of a file, and reads selections. */
 #include "result/selections.h"
+#include "base/held.h"
 #include "result/change.h"
 #include "result/parts.h"
 #include "result/result_internal.h"
@@ -194,17 +195,17 @@ static enum status move_selection(hid_t file, struct result *from,
                                   const struct selection_about *about, const int64_t *now,
                                   uint64_t *gone, struct error *err)
 {
-    struct moving m = {.rows = malloc(about->rows * sizeof *m.rows + 1),
-                       .omitted = malloc(about->omitted * sizeof *m.omitted + 1),
-                       .kept = malloc(about->omitted * sizeof *m.kept + 1),
-                       .cosine = malloc(about->omitted * sizeof *m.cosine + 1),
-                       .reasons = calloc(about->rows + 1, sizeof *m.reasons)};
+    struct held held = {0};
+    struct moving m = {.rows = held_array(&held, about->rows, sizeof *m.rows),
+                       .omitted = held_array(&held, about->omitted, sizeof *m.omitted),
+                       .kept = held_array(&held, about->omitted, sizeof *m.kept),
+                       .cosine = held_array(&held, about->omitted, sizeof *m.cosine),
+                       .reasons = held_array(&held, about->rows, sizeof *m.reasons)};
     struct selection_values values = {.about = *about, .reason = reason_as_stored, .context = &m};
     uint64_t rows = 0, omitted = 0;
-    enum status status =
-        m.rows && m.omitted && m.kept && m.cosine && m.reasons
-            ? selections_read(from, about, m.rows, m.reasons, err)
-            : error_memory(err, about->rows * 16 + about->omitted * 20, "a selection");
+    enum status status = held_check(&held, "a selection", err);
+    if (status == STATUS_OK)
+        status = selections_read(from, about, m.rows, m.reasons, err);
     void *const column[] = {m.omitted, m.kept, m.cosine};
     for (int i = 0; i < 3 && status == STATUS_OK && about->omitted > 0; i++)
         status = read_column(column[i], about->omitted, from, about->name, omitted_column[i].name,
@@ -235,11 +236,7 @@ static enum status move_selection(hid_t file, struct result *from,
         status = write_selection(&values, file, err);
     for (uint64_t i = 0; m.reasons && i < about->rows; i++)
         free(m.reasons[i]);
-    free(m.rows);
-    free(m.omitted);
-    free(m.kept);
-    free(m.cosine);
-    free(m.reasons);
+    held_free(&held);
     return status;
 }
 

@@ -33,79 +33,33 @@ static void json_texts(struct json *json, const char *key, const char *const *te
     json_close_array(json);
 }
 
-/* Writes everything before the features. */
-static void begin_signature(struct json *json, const struct content *content)
-{
-    json_init(json, true);
-    json_open_object(json, NULL);
-    json_raw(json, "parameters", content->parameters);
-    json_texts(json, "sources", content->sources, content->source_count);
-    if (content->directories)
-        json_texts(json, "directories", content->directories, content->source_count);
-    json_open_object(json, "features");
-}
-
-/* Writes the rest; the caller frees the text. */
-static char *end_signature(struct json *json, const struct content *content, unsigned decode_scale,
-                           struct error *err)
-{
-    json_close_object(json);
-    json_uint(json, "decode_scale", decode_scale);
-    if (content->preset)
-        json_string(json, "preset", content->preset);
-    json_share(json, &content->share);
-    json_close_object(json);
-    const char *text = json_finish(json);
-    char *copy = text ? strdup(text) : NULL;
-    if (!copy)
-        error_memory(err, json->length, "the parameters");
-    json_clear(json);
-    return copy;
-}
-
 char *signature_of_content(const struct content *content, struct error *err)
 {
     struct json json;
-    begin_signature(&json, content);
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    json_raw(&json, "parameters", content->parameters);
+    json_texts(&json, "sources", content->sources, content->source_count);
+    if (content->directories)
+        json_texts(&json, "directories", content->directories, content->source_count);
+    json_open_object(&json, "features");
     for (unsigned i = 0; i < content->features->count; i++)
         json_string(&json, content->features->feature[i].name, content->features->feature[i].spec);
-    return end_signature(&json, content, content->decode_scale, err);
+    json_close_object(&json);
+    json_uint(&json, "decode_scale", content->decode_scale);
+    if (content->preset)
+        json_string(&json, "preset", content->preset);
+    json_share(&json, &content->share);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    char *copy = text ? strdup(text) : NULL;
+    if (!copy)
+        error_memory(err, json.length, "the parameters");
+    json_clear(&json);
+    return copy;
 }
 
-/* Whether a stored feature has as many values as the feature of its name in `features`, if any. */
-static bool same_dimension(const struct result_feature *stored, const struct feature_set *features)
-{
-    for (unsigned i = 0; i < features->count; i++)
-        if (strcmp(features->feature[i].name, stored->name) == 0)
-            return features->feature[i].dimension == stored->dimension;
-    return true;
-}
-
-char *signature_of_result(const struct result *result, const struct content *content,
-                          struct error *err)
-{
-    const struct content stored = {
-        .parameters = result->parameters,
-        .sources = (const char *const *)result->sources,
-        .source_count = result->source_count,
-        .directories = content->directories ? (const char *const *)result->directories : NULL,
-        .preset = result->preset,
-        .share = result->share};
-    struct json json;
-    uint32_t decode_scale = content->decode_scale;
-    begin_signature(&json, &stored);
-    for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i];
-        if (result_feature_imported(feature))
-            continue;
-        if (same_dimension(feature, content->features))
-            json_string(&json, feature->name, feature->spec);
-        decode_scale = feature->decode_scale;
-    }
-    return end_signature(&json, &stored, decode_scale, err);
-}
-
-/* Frees the texts of a list, up to a NULL. */
+/* Copies the texts of a list, and a NULL. */
 static enum status copy_texts(char ***out, const struct parameters *parameters, const char *key,
                               struct error *err)
 {
@@ -196,7 +150,8 @@ out:
 enum status signature_parts_of(struct signature_parts *parts, const struct result *result,
                                struct error *err)
 {
-    *parts = (struct signature_parts){.parameters = strdup(result->parameters)};
+    *parts = (struct signature_parts){.parameters = strdup(result->parameters),
+                                      .content = {.decode_scale = 1}};
     if (!parts->parameters)
         return error_memory(err, strlen(result->parameters), "the parameters");
     for (unsigned i = 0; i < result->feature_count; i++) {

@@ -6,11 +6,8 @@
 #include "result/content.h"
 #include "result/result.h"
 
-/* The signature of a command, or of a finished file, whose features must have as many values as
- * those of `content`. The caller frees it; NULL with *err set. */
+/* The caller frees it; NULL with *err set. */
 char *signature_of_content(const struct content *content, struct error *err);
-char *signature_of_result(const struct result *result, const struct content *content,
-                          struct error *err);
 
 /* The input of a signature, as far as it affects rows and the file's parameters: sources, features
  * (without codebooks), decode_scale, preset and parameters. Clear it even after a failure. */

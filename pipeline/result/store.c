@@ -51,10 +51,14 @@ struct store {
 static enum status check_parameters(struct store *store, const char *shown, struct error *err)
 {
     const struct content *old = store->config.old ? store->config.old : &store->config.content;
-    char difference[640];
-    char *theirs = signature_of_result(store->replaced, old, err);
-    char *mine = theirs ? signature_of_content(old, err) : NULL;
-    enum status status = mine ? STATUS_OK : STATUS_FAILED;
+    struct signature_parts there;
+    char difference[640], *theirs = NULL, *mine = NULL;
+    enum status status = signature_parts_of(&there, store->replaced, err);
+    if (!old->directories)
+        there.content.directories = NULL;
+    if (!status && (!(theirs = signature_of_content(&there.content, err)) ||
+                    !(mine = signature_of_content(old, err))))
+        status = STATUS_FAILED;
     const bool differs =
         mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file");
     if (differs && store->config.old) {
@@ -67,6 +71,7 @@ static enum status check_parameters(struct store *store, const char *shown, stru
     }
     free(theirs);
     free(mine);
+    signature_parts_clear(&there);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* verify.c: checks the invariants of a file. Opening a file has already checked that it is readable;
  * this checks values and order. Computed values are not recomputed: checksums detect changes. */
+#include "base/held.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "result/checksums.h"
@@ -258,14 +259,6 @@ static bool attributes_agree(const struct result_feature *stored)
     return same;
 }
 
-static void check_feature(struct verify *verify, const struct result_feature *stored)
-{
-    if (!result_feature_imported(stored) && !attributes_agree(stored))
-        verify_broken(verify,
-                      "/features/%s: its attributes and its dimension contradict each other",
-                      stored->name);
-}
-
 static void check_thumbnails(struct verify *verify)
 {
     struct table_check check = {.of = THUMBNAILS, .bad = verify->bad_images};
@@ -286,8 +279,13 @@ static enum status check_content(struct verify *verify, struct error *err)
         verify_broken(verify, "/features: there is no feature");
     if (result->source_count == 0)
         verify_broken(verify, "/images/sources: there is no source");
-    for (unsigned i = 0; i < result->feature_count; i++)
-        check_feature(verify, &result->features[i]);
+    for (unsigned i = 0; i < result->feature_count; i++) {
+        const struct result_feature *feature = &result->features[i];
+        if (!result_feature_imported(feature) && !attributes_agree(feature))
+            verify_broken(verify,
+                          "/features/%s: its attributes and its dimension contradict each other",
+                          feature->name);
+    }
     return STATUS_OK;
 }
 
@@ -315,6 +313,7 @@ struct clustering {
     struct verify *verify;
     const struct result_clusters *c;
     char where[FEATURE_NAME_MAX + 16];
+    struct held held; /* the following */
     float *centroids;
     uint64_t *sizes;
     int64_t *nearest;
@@ -325,13 +324,13 @@ static enum status load(struct clustering *k, struct error *err)
 {
     const struct result_clusters *c = k->c;
     /* Opening has checked that the file is large enough for them. */
-    k->centroids = malloc((size_t)c->k * c->dimension * sizeof *k->centroids);
-    k->sizes = malloc(c->k * sizeof *k->sizes);
-    k->nearest = malloc(c->k * sizeof *k->nearest * NEAREST_COUNT);
-    k->members = calloc(c->k, sizeof *k->members);
-    if (!k->centroids || !k->sizes || !k->nearest || !k->members)
-        return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
-    return result_clusters_read(c, k->centroids, NULL, NULL, k->sizes, k->nearest, err);
+    k->centroids = held_array(&k->held, (uint64_t)c->k * c->dimension, sizeof *k->centroids);
+    k->sizes = held_array(&k->held, c->k, sizeof *k->sizes);
+    k->nearest = held_array(&k->held, (uint64_t)c->k * NEAREST_COUNT, sizeof *k->nearest);
+    k->members = held_array(&k->held, c->k, sizeof *k->members);
+    const enum status status = held_check(&k->held, "centroids", err);
+    return status ? status
+                  : result_clusters_read(c, k->centroids, NULL, NULL, k->sizes, k->nearest, err);
 }
 
 /* Checks labels, distances, weights and sizes of clusters. */
@@ -511,10 +510,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
         goto out;
     status = checksums_verify(verify, k.where, err);
 out:
-    free(k.centroids);
-    free(k.sizes);
-    free(k.nearest);
-    free(k.members);
+    held_free(&k.held);
     return status;
 }
 
