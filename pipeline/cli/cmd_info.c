@@ -411,13 +411,13 @@ static enum status tell_failures(struct transcript *told, struct result *result,
             return status;
         if (failure.reason == REASON_NOT_AN_IMAGE)
             continue;
-        sink_clean(&told->sink, failure.path);
+        sink_clean(&told->sink, failure.row->path);
         sink_printf(&told->sink, "\t%s\t", reason_name(failure.reason));
-        sink_line(&told->sink, "%s", failure.message);
+        sink_line(&told->sink, "%s", failure.row->message);
         json_open_object(told->json, NULL);
-        report_bytes(told->json, "path", failure.path);
+        report_bytes(told->json, "path", failure.row->path);
         json_string(told->json, "reason", reason_name(failure.reason));
-        report_bytes(told->json, "message", failure.message);
+        report_bytes(told->json, "message", failure.row->message);
         json_close_object(told->json);
     }
     json_close_array(told->json);

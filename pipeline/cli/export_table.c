@@ -172,13 +172,13 @@ static enum status put_failure(struct export *export, uint64_t row, void *contex
     (void)context;
     enum status status = result_failure_at(export->result, row, &failure, err);
     if (status == STATUS_OK)
-        status = put_file(export, failure.path, failure.path_raw, failure.source, err);
+        status = put_file(export, failure.row->path, failure.path_raw, failure.row->source, err);
     if (status != STATUS_OK)
         return status;
     table_text(&export->table, reason_name(failure.reason));
-    table_text(&export->table, failure.message);
-    table_uint(&export->table, failure.bytes);
-    table_int(&export->table, failure.error_number);
+    table_text(&export->table, failure.row->message);
+    table_uint(&export->table, failure.row->bytes);
+    table_int(&export->table, failure.row->error_number);
     return STATUS_OK;
 }
 

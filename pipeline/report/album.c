@@ -113,7 +113,7 @@ static enum status find_prefixes(struct album *album, struct result *result, str
         struct result_failure failure;
         status = result_failure_at(result, row, &failure, err);
         if (status == STATUS_OK)
-            status = add_prefix(&prefixes, album, failure.path, failure.source, err);
+            status = add_prefix(&prefixes, album, failure.row->path, failure.row->source, err);
     }
     for (unsigned i = 0; prefixes.first && i < album->source_count; i++) {
         if (prefixes.first[i] && album->skip)

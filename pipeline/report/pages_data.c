@@ -333,10 +333,10 @@ static void add_failure(struct json *json, const struct pages *pages,
                         const struct result_failure *failure)
 {
     json_open_array(json, NULL);
-    json_string(json, NULL, album_shown(&pages->album, failure->path, failure->source));
+    json_string(json, NULL, album_shown(&pages->album, failure->row->path, failure->row->source));
     json_string(json, NULL, reason_name(failure->reason));
-    json_string(json, NULL, failure->message);
-    json_uint(json, NULL, failure->bytes);
+    json_string(json, NULL, failure->row->message);
+    json_uint(json, NULL, failure->row->bytes);
     json_close_array(json);
 }
 

@@ -42,6 +42,19 @@ struct result_image {
     uint8_t code[32]; /* 256 bits: bit i is bit 7 - i % 8 of byte i / 8; zeros if there is none */
 };
 
+/* One row of /failures. */
+struct failure_row {
+    const char *path; /* UTF-8 as stored */
+    char reason[16];
+    const char *message;
+    uint64_t bytes;
+    int32_t error_number;
+    uint16_t source;
+    int64_t mtime_ns;
+    uint64_t inode; /* 0: unknown */
+    int64_t ctime_ns;
+};
+
 /* One member of /runs: the fields are stored as attributes of /runs/N. */
 struct store_run {
     const char *command; /* the command line */

@@ -178,6 +178,21 @@ static void read_codebooks(struct repair *r, struct verify *verify)
     }
 }
 
+/* Marks all rows of the ranges that are unreadable, or in which no other check has found the damaged
+ * rows. */
+static void mark_ranges(struct verify *verify)
+{
+    for (unsigned i = 0; i < verify->ranges; i++) {
+        const struct verify_range *range = &verify->range[i];
+        uint8_t *bad = range->failures ? verify->bad_failures : verify->bad_images;
+        bool found = false;
+        for (uint64_t row = range->first; row <= range->last; row++)
+            found = found || (bad[row] && !range->unreadable);
+        for (uint64_t row = range->first; !found && row <= range->last; row++)
+            bad[row] = 1;
+    }
+}
+
 static enum status look_at_result(struct repair *r, struct error *err)
 {
     struct result *result = r->result;
@@ -201,7 +216,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
         mark_order(r, result->images, verify.bad_images, err) ||
         mark_order(r, result->failures, verify.bad_failures, err))
         goto out;
-    verify_mark_ranges(&verify);
+    mark_ranges(&verify);
     if (take_rows(r, result_images(result), verify.bad_images, LOCATION_IMAGE, &report->images_lost,
                   err) ||
         take_rows(r, result_failures(result), verify.bad_failures, LOCATION_FAILURE,

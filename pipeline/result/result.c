@@ -741,14 +741,7 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
     if (from->source >= result->source_count)
         return h5_damaged(err, result->path, "failure %llu has a source that is not in the list",
                           (unsigned long long)row);
-    *failure = (struct result_failure){.path = from->path,
-                                       .path_raw = raw,
-                                       .reason = reason,
-                                       .message = from->message,
-                                       .bytes = from->bytes,
-                                       .error_number = from->error_number,
-                                       .source = from->source,
-                                       .mtime_ns = from->mtime_ns};
+    *failure = (struct result_failure){from, raw, reason};
     return STATUS_OK;
 }
 

@@ -112,16 +112,11 @@ size_t result_feature_row_bytes(const struct result_feature *feature);
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
                                   uint64_t *length, struct error *err);
 
-/* One row of /failures; strings are valid until the next call. */
+/* One row of /failures; valid until the next call. */
 struct result_failure {
-    const char *path;     /* UTF-8 as stored */
-    const char *path_raw; /* the bytes */
+    const struct failure_row *row;
+    const char *path_raw; /* the bytes of its path */
     enum reason reason;
-    const char *message;
-    uint64_t bytes;
-    int error_number;
-    uint16_t source;
-    int64_t mtime_ns;
 };
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);

@@ -11,19 +11,6 @@
 /* The value of the attribute clpipe_format that this program reads and writes. */
 #define SCHEMA_FORMAT 3
 
-/* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */
-struct failure_row {
-    const char *path;
-    char reason[16];
-    const char *message;
-    uint64_t bytes;
-    int32_t error_number;
-    uint16_t source;
-    int64_t mtime_ns;
-    uint64_t inode; /* 0: unknown */
-    int64_t ctime_ns;
-};
-
 /* The reason of a row of /failures; false: missing or unknown. */
 bool failure_row_reason(enum reason *reason, const struct failure_row *row);
 

@@ -179,28 +179,38 @@ static const struct rule {
 };
 #define RULES (sizeof rules / sizeof *rules)
 
-/* Checks the rows of one table, and lists those that break each rule. */
+/* Checks the rows of one table. */
 struct table_check {
     unsigned of;
     uint8_t *bad; /* of each row, or NULL */
-    struct verify_rows broken[RULES];
+    struct {
+        uint64_t count, first; /* rows that break a rule, and the first of them */
+    } broken[RULES];
 };
 
 static void check_row(struct table_check *check, const struct checked_row *row)
 {
     for (size_t r = 0; r < RULES; r++) {
-        check->broken[r].bad = rules[r].of_place ? NULL : check->bad;
-        if ((rules[r].of & check->of) && !rules[r].holds(row))
-            verify_row(&check->broken[r], row->number);
+        if (!(rules[r].of & check->of) || rules[r].holds(row))
+            continue;
+        if (check->broken[r].count++ == 0)
+            check->broken[r].first = row->number;
+        if (check->bad && !rules[r].of_place)
+            check->bad[row->number] = 1;
     }
 }
 
+/* A line for each rule. */
 static void report_rows(struct verify *verify, const struct table_check *check, const char *where)
 {
     for (size_t r = 0; r < RULES; r++) {
-        char column[FEATURE_NAME_MAX + 32];
-        snprintf(column, sizeof column, "%s%s", where, rules[r].column);
-        verify_report_rows(verify, &check->broken[r], column, rules[r].otherwise);
+        const unsigned long long count = check->broken[r].count, first = check->broken[r].first;
+        const char *column = rules[r].column, *otherwise = rules[r].otherwise;
+        if (count == 1)
+            verify_broken(verify, "%s%s: row %llu %s", where, column, first, otherwise);
+        else if (count > 1)
+            verify_broken(verify, "%s%s: %llu rows, the first is %llu: each %s", where, column,
+                          count, first, otherwise);
     }
 }
 
@@ -505,9 +515,15 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
             verify_broken(verify, "%s/nearest: the rows of cluster %u are not its nearest", k.where,
                           i);
     }
-    if (verify->count == before && verify->result->has_images && check_rows_of(&k, &why) &&
-        verify_unreadable(verify, k.where, &why, err))
-        goto out;
+    if (verify->count == before && verify->result->has_images && check_rows_of(&k, &why)) {
+        /* Data that cannot be read counts as damage if there is other damage. */
+        if (verify->count == 0) {
+            if (err)
+                *err = why;
+            goto out;
+        }
+        verify_broken(verify, "%s: %s", k.where, why.sentence);
+    }
     status = checksums_verify(verify, k.where, err);
 out:
     held_free(&k.held);

@@ -87,8 +87,8 @@ static void read_rows(struct result *result)
     }
     for (uint64_t i = 0; i < rows_that_fit(result_failures(result), 64); i++) {
         if (result_failure_at(result, i, &failure, &err) == STATUS_OK)
-            fuzz_check(failure.reason < REASON_COUNT && strlen(failure.path) + 1 > 0 &&
-                       strlen(failure.message) + 1 > 0);
+            fuzz_check(failure.reason < REASON_COUNT && strlen(failure.row->path) + 1 > 0 &&
+                       strlen(failure.row->message) + 1 > 0);
     }
     for (uint64_t i = 0; i < rows_that_fit(result->run_count, 64); i++)
         result_run_at(result, i, &run, &err);

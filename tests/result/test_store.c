@@ -22,14 +22,14 @@ static void check_rows(struct fixture *f, uint64_t count)
         make_record(&made, id, 0);
         const struct store_record *r = &made.record;
         if (r->failure.reason != REASON_NONE) {
-            struct result_failure row;
-            assert_ok(result_failure_at(result, failures++, &row, &error));
-            assert_string_equal(row.path_raw, r->path);
-            assert_int_equal(row.reason, r->failure.reason);
-            assert_string_equal(row.message, r->failure.message);
-            assert_int_equal(row.bytes, r->image.bytes);
-            assert_int_equal(row.error_number, r->failure.error_number);
-            assert_int_equal(row.mtime_ns, r->image.mtime_ns);
+            struct result_failure failure;
+            assert_ok(result_failure_at(result, failures++, &failure, &error));
+            assert_string_equal(failure.path_raw, r->path);
+            assert_int_equal(failure.reason, r->failure.reason);
+            assert_string_equal(failure.row->message, r->failure.message);
+            assert_int_equal(failure.row->bytes, r->image.bytes);
+            assert_int_equal(failure.row->error_number, r->failure.error_number);
+            assert_int_equal(failure.row->mtime_ns, r->image.mtime_ns);
             continue;
         }
         struct result_image row;
@@ -187,7 +187,7 @@ static void test_many_raw_paths(void **state)
     struct store *store;
     struct store_summary summary;
     struct result *result;
-    struct result_failure row;
+    struct result_failure failure;
     char path[16], hex[65];
     const uint64_t count = 5000;
     assert_ok(store_open(&store, &f->config, &error));
@@ -208,12 +208,12 @@ static void test_many_raw_paths(void **state)
         if (i >= count && i % 17)
             continue;
         bool text = at % 3 == 0 && at > 1500;
-        assert_ok(result_failure_at(result, at, &row, &error));
+        assert_ok(result_failure_at(result, at, &failure, &error));
         snprintf(path, sizeof path, text ? "%05u" : "%05u\xff%u", (unsigned)at,
                  (unsigned)(at * at % 1000));
-        assert_string_equal(row.path_raw, path);
-        assert_int_equal(strncmp(row.path, path, 5), 0);
-        assert_int_equal(strstr(row.path, "\\xff") != NULL, !text);
+        assert_string_equal(failure.path_raw, path);
+        assert_int_equal(strncmp(failure.row->path, path, 5), 0);
+        assert_int_equal(strstr(failure.row->path, "\\xff") != NULL, !text);
     }
     result_close(&result);
     identity_of(hex, f->output);
