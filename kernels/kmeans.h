@@ -75,12 +75,11 @@
 #define KMEANS_DONE       2
 #define KMEANS_SEED_STATE 3
 #define KMEANS_NONE       0xffffffffu
-#define KMEANS_SEED_BATCH 64
+#define KMEANS_SEED_BATCH 256
 
-/* What seed_listed takes, its work-group, and the work-items that add up a block. */
+/* What seed_listed takes, and its work-group. */
 #define KMEANS_LISTED_BLOCKS 1024
 #define KMEANS_LISTED_ITEMS  1024
-#define KMEANS_LISTED_LANES  32
 
 /* Candidates that a group of seed_exact evaluates. */
 #define KMEANS_TOGETHER 8

@@ -8,7 +8,6 @@
  * The filter's options are arguments here: these kernels process few rows, and each variant takes
  * seconds to build. */
 #include "kmeans.h"
-#include "kmeans_draw.h"
 #include "kmeans_half.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -506,6 +505,29 @@ static uint block_of_target(__global const double *reached, uint below, uint blo
     while (block > 0 && !(reached[(size_t)block * each] > reached[(size_t)(block - 1) * each]))
         block--;
     return block;
+}
+
+/* Values that row_of_target has in flight. */
+#define AT_A_TIME 16
+
+/* The row of a block, whose weighted distances are given, with which the sum exceeds the target. */
+static uint row_of_target(__local const double *value, double sum, double target, uint rows)
+{
+    uint drawn = 0;
+    bool reached = false;
+    for (uint from = 0; from < rows && !reached; from += AT_A_TIME) {
+        double each[AT_A_TIME];
+#pragma unroll
+        for (uint e = 0; e < AT_A_TIME; e++)
+            each[e] = from + e < rows ? value[from + e] : 0.0;
+#pragma unroll
+        for (uint e = 0; e < AT_A_TIME; e++) {
+            sum += each[e];
+            drawn = each[e] > 0.0 && !reached ? from + e : drawn;
+            reached = reached || (each[e] > 0.0 && sum > target);
+        }
+    }
+    return drawn;
 }
 
 /* Between two rounds: rows get the distance to the centroid that the last one chose, a group per block of the

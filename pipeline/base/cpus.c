@@ -7,6 +7,7 @@
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -244,10 +245,19 @@ uint64_t memory_cgroup_limit(const char *root)
     return cgroup_limit(&memory_limit, root);
 }
 
+static unsigned own_quota;
+
+static void find_quota(void)
+{
+    own_quota = cpus_cgroup_quota("");
+}
+
 unsigned cpus_available(void)
 {
-    unsigned cpus = cpus_affinity(), quota = cpus_cgroup_quota("");
-    return quota && quota < cpus ? quota : cpus;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_quota);
+    const unsigned cpus = cpus_affinity();
+    return own_quota && own_quota < cpus ? own_quota : cpus;
 }
 
 uint64_t memory_available(void)

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The CPUs of the affinity mask, bounded by the cgroup's quota (v1 and v2, rounded up); at least 1.
- */
+/* The CPUs of the affinity mask, bounded by the cgroup's quota (v1 and v2, rounded up; read once); at
+ * least 1. */
 unsigned cpus_available(void);
 
 /* The smallest CPU quota of this process's cgroups and their parents, rounded up to whole CPUs; 0

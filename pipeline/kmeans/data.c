@@ -20,12 +20,15 @@
 #define LOAD_BYTES (48u << 20)
 #define LOAD_FILLS 8
 
+/* Up to so many bytes of rows that are loaded once, pinning slots takes longer than it saves. */
+#define UNPINNED_BYTES (256u << 20)
+
 /* Many times the system's read-ahead, and a small part of the page cache. */
 #define SPAN_BYTES (256u << 20)
 
 /* A buffer that the reader fills with rows. */
 struct row_slot {
-    cl_mem host_buffer; /* `host` is mapped from it */
+    cl_mem host_buffer; /* `host` is mapped from it; NULL: allocated */
     float *host;        /* while the reader may write */
     cl_mem device;      /* the rows for the kernels: host_buffer itself on zero-copy lanes */
     cl_event uploaded;
@@ -65,6 +68,11 @@ static uint32_t whole_blocks(uint64_t rows, uint64_t most)
     return rows < KMEANS_BLOCK_ROWS ? KMEANS_BLOCK_ROWS : (uint32_t)rows;
 }
 
+static bool pins_slots(const struct data *data)
+{
+    return !data->resident || data->share.rows * row_bytes(data) > UNPINNED_BYTES;
+}
+
 /* Decides what stays on the device, and the tiles. Row indices within a tile have 31 bits. */
 static enum status plan(struct data *data, const struct cluster_config *config, size_t *slot_rows,
                         struct error *err)
@@ -92,9 +100,9 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
         data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
     const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
+    const uint64_t fill = pins_slots(data) ? data->share.rows / LOAD_FILLS : 0;
     if (data->resident)
-        staging = min_u64(staging,
-                          min_u64(LOAD_BYTES, max_u64(data->share.rows / LOAD_FILLS, piece) * row));
+        staging = min_u64(staging, min_u64(LOAD_BYTES, max_u64(fill, piece) * row));
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
     /* Whole pieces of the digest, which is computed while rows are read. */
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
@@ -189,7 +197,9 @@ static void close_stream(struct data *data)
             ocl_wait(data->lane->upload, slot->uploaded, &ignored);
             clReleaseEvent(slot->uploaded);
         }
-        if (slot->host)
+        if (!slot->host_buffer)
+            free(slot->host);
+        else if (slot->host)
             unmap_slot(data, slot, &ignored);
         if (slot->device != slot->host_buffer)
             ocl_buffer_release(&slot->device);
@@ -210,6 +220,11 @@ static enum status open_stream(struct data *data, size_t rows, bool twins, struc
     stream->slot_bytes = rows * row_bytes(data);
     for (unsigned i = 0; i < DATA_SLOTS && i < fills; i++) {
         struct row_slot *slot = &stream->slots[i];
+        if (!pins_slots(data)) {
+            if (!(slot->host = malloc(stream->slot_bytes)))
+                return error_memory(err, stream->slot_bytes, "reading rows");
+            continue;
+        }
         if (ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                        stream->slot_bytes, NULL, "rows on the host", err) != STATUS_OK)
             return err->status;

@@ -137,16 +137,23 @@ static enum status write_counts(struct device_update *device, struct error *err)
                                : STATUS_OK;
 }
 
+/* Writes all but the sums. */
+static enum status write_clusters(struct device_update *device, struct error *err)
+{
+    const size_t clusters = device->update->k * sizeof(cl_uint);
+    if (fill(device, device->joined, 0, clusters, err) != STATUS_OK ||
+        fill(device, device->left, 0, clusters, err) != STATUS_OK)
+        return err->status;
+    return write_counts(device, err);
+}
+
 enum status device_update_write(struct device_update *device, struct error *err)
 {
     const struct update *update = device->update;
-    const size_t clusters = update->k * sizeof(cl_uint);
-    if (fill(device, device->joined, 0, clusters, err) != STATUS_OK ||
-        fill(device, device->left, 0, clusters, err) != STATUS_OK ||
-        write_counts(device, err) != STATUS_OK)
-        return err->status;
-    return lane_write(update->lane, "sums", device->totals, 0, bytes_of_sums(device),
-                      update->own.values, err);
+    return write_clusters(device, err) == STATUS_OK
+               ? lane_write(update->lane, "sums", device->totals, 0, bytes_of_sums(device),
+                            update->own.values, err)
+               : err->status;
 }
 
 enum status device_update_read(struct device_update *device, struct error *err)
@@ -158,7 +165,9 @@ enum status device_update_read(struct device_update *device, struct error *err)
 enum status device_update_reset(struct device_update *device, struct error *err)
 {
     const struct data *data = device->update->data;
-    enum status status = device_update_write(device, err);
+    enum status status = write_clusters(device, err);
+    if (status == STATUS_OK)
+        status = fill(device, device->totals, 0, bytes_of_sums(device), err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status = fill(device, data->tiles[i].summed_labels, UINT32_MAX,
                       data->tiles[i].rows * sizeof(cl_int), err);

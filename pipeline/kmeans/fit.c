@@ -236,7 +236,7 @@ enum status fit_forget_labels(struct fit *fit, struct error *err)
     fit->has_labels = fit->host_stale = false;
     fit->passes = fit->pruned = 0;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
-    update_reset(&shard->update);
+    update_reset(&shard->update, !shard->device_update.used);
     /* If the device keeps the labels, the host's are written before they are read. */
     if (shard->device_update.used)
         return device_update_reset(&shard->device_update, err);

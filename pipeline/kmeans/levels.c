@@ -23,6 +23,8 @@
 
 /* Parts of a split for each thread before ranks exchange what they found. */
 #define GROUP_EACH 4u
+/* Rows that a thread reads at a time, one by one, to resample. */
+#define LISTED_PIECE 64u
 /* Bytes of a centroid's value on a device: float32 twice, panels, float16 twice, and a sum. */
 #define OF_CENTROID 24ull
 
@@ -272,6 +274,7 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     of_few.reading = of_all.reading = NULL;
     struct matrix_list list = {all, row};
     matrix_list_source(&rows, &list, count);
+    rows.piece = LISTED_PIECE;
     if (status == STATUS_OK)
         status = make_room(levels, count, config->k, err);
     if (status == STATUS_OK)

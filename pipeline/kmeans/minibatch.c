@@ -270,7 +270,7 @@ static enum status minibatch_open(void **out, struct fit *fit, uint32_t first, s
     if (status != STATUS_OK)
         goto out;
     if (first == 0)
-        update_reset(fit->update);
+        update_reset(fit->update, true);
     if (fit->shard->device_update.used)
         status = device_update_write(&fit->shard->device_update, err);
 out:

@@ -5,13 +5,15 @@
  *   seed_exact   their distances, sums in order, and, by the last work-group, the choice
  *
  * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. Once lists are
- * made (seed_lists.c), a single launch does all rounds of a batch. */
+ * made (seed_lists.c), a single launch does all rounds of a batch, or those before one that needs the three. */
 #include "kmeans/seed.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH KMEANS_SEED_BATCH /* after one the host can stop */
+/* Rounds after which the host can stop: of three launches each, and of one for all. */
+#define ROUNDS_LAUNCHED 64
+#define BATCH           KMEANS_SEED_BATCH
 
 enum step { TAKE, FILTER, EXACT, STEPS };
 
@@ -26,11 +28,10 @@ struct rounds {
     struct seed_launch *launches; /* STEPS x tiles */
     struct float16_candidates candidates;
     struct seed_lists lists;
-    cl_mem random;     /* KMEANS_TRIALS_MAX for each round of a batch */
-    cl_mem sums, upto; /* blocks x KMEANS_TRIALS_MAX: what would remain in each, and in all up to
-                        * it */
-    cl_mem state;      /* KMEANS_SEED_STATE values */
-    cl_mem totals;     /* per round of a batch: what remains after it */
+    /* random: KMEANS_TRIALS_MAX for each round of a batch; totals: what remains after it; state: KMEANS_SEED_STATE
+     * values; sums and upto: blocks x KMEANS_TRIALS_MAX, what would remain in each, and in all up to it. */
+    struct seed_buffers buffers;
+    cl_mem sums;
     double *host_random, *host_totals, *host_upto;
     cl_uint blocks, groups; /* groups: of a round's launches of seed_exact */
 };
@@ -55,9 +56,10 @@ static enum status take_args(const struct rounds *rounds, uint32_t i, cl_uint tr
     struct seed_launch *take = launch_of(rounds, TAKE, i);
     take->items = (trials + seed_groups(rows, 1)) * take->group;
     return ocl_args(take->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
-                    OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->state),
-                    OCL_ARG(rounds->upto), OCL_ARG(rounds->random), OCL_ARG(weights),
-                    OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
+                    OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer),
+                    OCL_ARG(rounds->buffers.state), OCL_ARG(rounds->buffers.upto),
+                    OCL_ARG(rounds->buffers.random), OCL_ARG(weights), OCL_ARG(own->distances),
+                    OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
                     OCL_ARG(candidates->values), OCL_ARG(candidates->starts),
                     OCL_ARG(rounds->blocks), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
                     OCL_ARG(candidates->columns), OCL_ARG(trials), OCL_ARG(weighted),
@@ -91,25 +93,32 @@ static enum status open_launches(struct rounds *rounds, uint32_t i, struct error
         return err->status;
     return ocl_args(exact->kernel, err, OCL_ARG(tile->x), OCL_ARG(rounds->filter->candidates),
                     OCL_ARG(own->mask), OCL_ARG(own->distances), OCL_ARG(weights),
-                    OCL_ARG(rounds->sums), OCL_ARG(rounds->upto),
-                    OCL_ARG(rounds->filter->centroids), OCL_ARG(rounds->state),
-                    OCL_ARG(rounds->totals), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
-                    OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(rounds->groups),
+                    OCL_ARG(rounds->sums), OCL_ARG(rounds->buffers.upto),
+                    OCL_ARG(rounds->filter->centroids), OCL_ARG(rounds->buffers.state),
+                    OCL_ARG(rounds->buffers.totals), OCL_ARG(first_block), OCL_ARG(rows),
+                    OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(rounds->groups),
                     OCL_ARG(rounds->blocks), OCL_ARGS_END);
+}
+
+/* Gives rows their distance to the last seed. */
+static enum status take_last(struct rounds *rounds, struct error *err)
+{
+    const struct seed_launch *take = launch_of(rounds, TAKE, 0);
+    if (take_args(rounds, 0, 0, err) != STATUS_OK ||
+        lane_launch(rounds->lane, take->tag, take->kernel, take->items, take->group, err) !=
+            STATUS_OK)
+        return err->status;
+    return take_args(rounds, 0, rounds->draws->trials, err);
 }
 
 /* Makes lists of what is left to do, now that there are `seeds` seeds, if it pays. */
 static enum status make_lists(struct rounds *rounds, uint32_t seeds, struct error *err)
 {
-    const struct seed_launch *take = launch_of(rounds, TAKE, 0);
     if (!seed_lists_due(&rounds->lists, rounds->shard, rounds->draws, seeds))
         return STATUS_OK;
-    if (take_args(rounds, 0, 0, err) != STATUS_OK ||
-        lane_launch(rounds->lane, take->tag, take->kernel, take->items, take->group, err) !=
-            STATUS_OK ||
-        take_args(rounds, 0, rounds->draws->trials, err) != STATUS_OK)
-        return err->status;
-    return seed_lists_make(&rounds->lists, rounds->shard, rounds->tiles, err);
+    return take_last(rounds, err) == STATUS_OK
+               ? seed_lists_make(&rounds->lists, rounds->shard, rounds->tiles, err)
+               : err->status;
 }
 
 static enum status open_rounds(struct rounds *rounds, const double *upto, struct error *err)
@@ -120,11 +129,11 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
     const size_t random = BATCH * KMEANS_TRIALS_MAX;
     const cl_uint state[KMEANS_SEED_STATE] = {
         [KMEANS_CHOSEN] = KMEANS_NONE, [KMEANS_SEEDS] = rounds->draws->from, [KMEANS_DONE] = 0};
-    const struct lane_wanted wanted[] = {BUFFER(rounds->random, random * sizeof(double)),
+    const struct lane_wanted wanted[] = {BUFFER(rounds->buffers.random, random * sizeof(double)),
                                          BUFFER(rounds->sums, all * sizeof(double)),
-                                         BUFFER(rounds->upto, all * sizeof(double)),
-                                         BUFFER(rounds->state, sizeof state),
-                                         BUFFER(rounds->totals, BATCH * sizeof(double)),
+                                         BUFFER(rounds->buffers.upto, all * sizeof(double)),
+                                         BUFFER(rounds->buffers.state, sizeof state),
+                                         BUFFER(rounds->buffers.totals, BATCH * sizeof(double)),
                                          HOST(rounds->launches, STEPS * data->tile_count),
                                          HOST(rounds->host_upto, all),
                                          HOST(rounds->host_random, random),
@@ -133,9 +142,10 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
         return err->status;
     for (size_t b = 0; b < rounds->blocks; b++)
         rounds->host_upto[b * KMEANS_TRIALS_MAX] = upto[b];
-    if (lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), rounds->host_upto,
-                   err) != STATUS_OK ||
-        lane_write(lane, "seeds", rounds->state, 0, sizeof state, state, err) != STATUS_OK ||
+    if (lane_write(lane, "seed sums", rounds->buffers.upto, 0, all * sizeof(double),
+                   rounds->host_upto, err) != STATUS_OK ||
+        lane_write(lane, "seeds", rounds->buffers.state, 0, sizeof state, state, err) !=
+            STATUS_OK ||
         float16_open_candidates(&rounds->candidates, &rounds->shard->assign, err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++)
@@ -146,36 +156,43 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
     return STATUS_OK;
 }
 
-/* Chooses seeds `from` to `to` - 1 and waits. */
-static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t from, uint32_t to,
-                             struct error *err)
+/* Chooses seeds `from` to *to - 1 and waits; by lists *to may become less. */
+static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t from, uint32_t *to,
+                             bool listed, struct error *err)
 {
     struct lane *lane = rounds->lane;
     const size_t row = rounds->data->stride * sizeof *centroids;
     const uint32_t launches = STEPS * rounds->data->tile_count;
-    const bool listed = rounds->lists.made;
-    for (uint32_t c = from; c < to; c++)
+    cl_uint state[KMEANS_SEED_STATE];
+    for (uint32_t c = from; c < *to; c++)
         seed_random(rounds->host_random + (size_t)(c % BATCH) * KMEANS_TRIALS_MAX, rounds->draws,
                     c);
-    if (lane_send(lane, "random numbers", rounds->random, 0,
+    if (lane_send(lane, "random numbers", rounds->buffers.random, 0,
                   BATCH * KMEANS_TRIALS_MAX * sizeof(double), rounds->host_random,
                   err) != STATUS_OK)
         return err->status;
-    for (uint32_t i = 0; i < (to - from) * launches && !listed; i++) {
+    for (uint32_t i = 0; i < (*to - from) * launches && !listed; i++) {
         const struct seed_launch *launch = &rounds->launches[i % launches];
         if (lane_launch(lane, launch->tag, launch->kernel, launch->items, launch->group, err) !=
             STATUS_OK)
             return err->status;
     }
-    if (listed && seed_lists_launch(&rounds->lists, rounds->shard, rounds->tiles, rounds->draws,
-                                    rounds->random, rounds->totals, from, to, err) != STATUS_OK)
-        return err->status;
-    if (lane_read(lane, "centroids", rounds->filter->centroids, from * row, (to - from) * row,
+    if (listed) {
+        if (seed_lists_launch(&rounds->lists, rounds->shard, rounds->tiles, rounds->draws,
+                              &rounds->buffers, from, *to, err) != STATUS_OK ||
+            lane_read(lane, "seeds", rounds->buffers.state, 0, sizeof state, state, err) !=
+                STATUS_OK)
+            return err->status;
+        *to = state[KMEANS_SEEDS];
+    }
+    if (*to == from)
+        return STATUS_OK;
+    if (lane_read(lane, "centroids", rounds->filter->centroids, from * row, (*to - from) * row,
                   (char *)centroids + from * row, err) != STATUS_OK ||
-        lane_read(lane, "totals", rounds->totals, 0, BATCH * sizeof(double), rounds->host_totals,
-                  err) != STATUS_OK)
+        lane_read(lane, "totals", rounds->buffers.totals, 0, BATCH * sizeof(double),
+                  rounds->host_totals, err) != STATUS_OK)
         return err->status;
-    for (uint32_t c = from; c < to && c + 1 < rounds->draws->config->k; c++)
+    for (uint32_t c = from; c < *to && c + 1 < rounds->draws->config->k; c++)
         if (rounds->host_totals[c % BATCH] == 0)
             return seed_too_few(rounds->draws->config->k, c + 1, err);
     return STATUS_OK;
@@ -193,6 +210,7 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
                             .draws = draws,
                             .blocks = (cl_uint)blocks};
     const uint32_t k = draws->config->k;
+    bool alone = false; /* the next round takes launches of its own, although there are lists */
     if (draws->from < k && upto[blocks - 1] == 0)
         return seed_too_few(k, draws->from, err);
     enum status status = open_rounds(&rounds, upto, err);
@@ -201,11 +219,18 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
         status = lane_check_stop(rounds.lane, err);
         if (status == STATUS_OK)
             status = make_lists(&rounds, from, err);
-        to = k - from < BATCH ? k : from + BATCH;
-        if (!rounds.lists.made && from < rounds.lists.due && rounds.lists.due < to)
-            to = rounds.lists.due;
+        const struct seed_lists *lists = &rounds.lists;
+        const bool listed = lists->made && !alone;
+        const uint32_t most = listed ? BATCH : alone ? 1 : ROUNDS_LAUNCHED;
+        to = k - from < most ? k : from + most;
+        if (!lists->made && from < lists->due && lists->due < to)
+            to = lists->due;
+        const uint32_t wanted = to;
         if (status == STATUS_OK)
-            status = run_batch(centroids, &rounds, from, to, err);
+            status = run_batch(centroids, &rounds, from, &to, listed, err);
+        if (status == STATUS_OK && alone)
+            status = take_last(&rounds, err);
+        alone = to < wanted;
         if (status == STATUS_OK)
             seed_save(draws->checkpoint, to);
     }

@@ -107,13 +107,10 @@ enum status seed_lists_make(struct seed_lists *lists, struct shard *shard,
         return err->status;
     const struct lane_wanted to_make[] = {KERNEL(lengths, program, "list_lengths"),
                                           KERNEL(distances, program, "list_distances")};
-    const struct lane_wanted to_keep[] = {
-        KERNEL(lists->choose, program, "seed_listed"),
-        KERNEL(lists->copy, program, "copy_seeds"),
-        BUFFER(lists->seeds, KMEANS_SEED_BATCH * sizeof(cl_uint)),
-        BUFFER(lists->ends, tile->rows * sizeof(cl_uint)),
-        BUFFER(lists->sums, KMEANS_LISTED_BLOCKS * sizeof(double)),
-        BUFFER(lists->kept, tile->rows * sizeof(double))};
+    const struct lane_wanted to_keep[] = {KERNEL(lists->choose, program, "seed_listed"),
+                                          KERNEL(lists->copy, program, "copy_seeds"),
+                                          BUFFER(lists->seeds, KMEANS_SEED_BATCH * sizeof(cl_uint)),
+                                          BUFFER(lists->ends, tile->rows * sizeof(cl_uint))};
     enum status status = lane_hold(&held, lane, to_make, COUNT_OF(to_make), "seeding", err);
     if (status == STATUS_OK && !lists->held)
         status = lane_hold(&lists->held, lane, to_keep, COUNT_OF(to_keep), "seeding", err);
@@ -128,7 +125,7 @@ enum status seed_lists_make(struct seed_lists *lists, struct shard *shard,
 
 enum status seed_lists_launch(const struct seed_lists *lists, const struct shard *shard,
                               const struct seed_tile *own, const struct seed_draws *draws,
-                              cl_mem random, cl_mem totals, uint32_t from, uint32_t to,
+                              const struct seed_buffers *buffers, uint32_t from, uint32_t to,
                               struct error *err)
 {
     const struct tile *tile = shard->data.tiles;
@@ -136,13 +133,14 @@ enum status seed_lists_launch(const struct seed_lists *lists, const struct shard
     const cl_uint weighted = own->weights ? 1 : 0, seed = from, rounds = to - from;
     const cl_mem weights = own->weights ? own->weights : own->distances;
     if (LANE_RUN(shard->lane, "seed listed", lists->choose, KMEANS_LISTED_ITEMS,
-                 KMEANS_LISTED_ITEMS, err, OCL_ARG(random), OCL_ARG(weights), OCL_ARG(lists->ends),
-                 OCL_ARG(lists->listed), OCL_ARG(lists->apart), OCL_ARG(own->distances),
-                 OCL_ARG(lists->sums), OCL_ARG(lists->kept), OCL_ARG(totals), OCL_ARG(lists->seeds),
-                 OCL_ARG(rows), OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(seed),
-                 OCL_ARG(rounds)) != STATUS_OK)
+                 KMEANS_LISTED_ITEMS, err, OCL_ARG(buffers->random), OCL_ARG(weights),
+                 OCL_ARG(lists->ends), OCL_ARG(lists->listed), OCL_ARG(lists->apart),
+                 OCL_ARG(own->distances), OCL_ARG(buffers->upto), OCL_ARG(buffers->totals),
+                 OCL_ARG(lists->seeds), OCL_ARG(buffers->state), OCL_ARG(rows), OCL_ARG(trials),
+                 OCL_ARG(weighted), OCL_ARG(seed), OCL_ARG(rounds)) != STATUS_OK)
         return err->status;
     return LANE_RUN(shard->lane, "copy seeds", lists->copy, (uint64_t)rounds * KMEANS_OWN_ITEMS,
                     KMEANS_OWN_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(lists->seeds),
-                    OCL_ARG(shard->filter.centroids), OCL_ARG(stride), OCL_ARG(seed));
+                    OCL_ARG(buffers->state), OCL_ARG(shard->filter.centroids), OCL_ARG(stride),
+                    OCL_ARG(seed));
 }

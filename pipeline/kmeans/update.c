@@ -91,7 +91,6 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
     update->all = several ? (struct sums){0} : update->own;
     if (several && open_sums(update, &update->all, err) != STATUS_OK)
         return err->status;
-    update_reset(update);
     return STATUS_OK;
 }
 
@@ -106,14 +105,15 @@ void update_close(struct update *update)
     *update = (struct update){0};
 }
 
-void update_reset(struct update *update)
+void update_reset(struct update *update, bool values)
 {
     struct sums *const both[2] = {&update->own, &update->all};
     for (int i = 0; i < 2; i++) {
         memset(both[i]->counts, 0, update->k * sizeof *both[i]->counts);
         if (both[i]->weights)
             memset(both[i]->weights, 0, update->k * sizeof *both[i]->weights);
-        memset(both[i]->values, 0, values_of_sums(update) * sizeof *both[i]->values);
+        if (values)
+            memset(both[i]->values, 0, values_of_sums(update) * sizeof *both[i]->values);
     }
 }
 

@@ -39,8 +39,8 @@ void update_close(struct update *update);
 /* Whether kernels can use float64 and keep subnormal float32 values. */
 bool update_keeps_subnormals(const struct ocl_device *device);
 
-/* Forgets all rows. */
-void update_reset(struct update *update);
+/* Forgets all rows; values: also their sums, which are not used where a device has them. */
+void update_reset(struct update *update, bool values);
 
 /* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones, on the
  * host's threads; *moved is their number, except rows of weight 0. */

@@ -161,7 +161,7 @@ static void check_device(struct ocl_context *context, bool fewer)
     assert_int_equal(shard->device_update.used, device->int64_atomics && device->fp64);
     for (size_t i = 0; i < count && shard->device_update.used; i++) {
         shard->update.k = k[i];
-        update_reset(&shard->update);
+        update_reset(&shard->update, true);
         assert_int_equal(device_update_reset(&shard->device_update, &err), STATUS_OK);
         memset(before, 0xff, sizeof before);
         for (int kind = 0; kind < KINDS; kind++) {
