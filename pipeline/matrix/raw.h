@@ -33,6 +33,7 @@ struct raw {
     char shown[256];  /* the same for messages */
     int fd;           /* HDF5's, for a file of h5_driver.h; else -1 */
     uint64_t start, file_bytes;
+    uint64_t chunk_rows; /* RAW_CHUNKS: rows of a chunk; else 0 */
     struct raw_chunks *chunks;
     struct raw_segments *segments;
     unsigned users; /* references that have yet to be closed */

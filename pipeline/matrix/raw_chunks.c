@@ -25,10 +25,10 @@
 #define AHEAD 64
 
 struct raw_chunks {
-    uint64_t rows, columns; /* per chunk */
-    uint32_t across;        /* chunks per band */
-    size_t bytes, room;     /* of a chunk's values; the largest accepted size of a stored chunk */
-    bool known;             /* all filters are supported: */
+    uint64_t columns;   /* per chunk */
+    uint32_t across;    /* chunks per band */
+    size_t bytes, room; /* of a chunk's values; the largest accepted size of a stored chunk */
+    bool known;         /* all filters are supported: */
     unsigned filters;
     H5Z_filter_t filter[MOST_FILTERS]; /* in the order of application, each once */
     struct buffer *spare;              /* guarded by `lock` */
@@ -79,14 +79,14 @@ static bool find_filters(struct raw_chunks *c, const struct raw *raw, hid_t list
     return H5Pget_chunk_opts(list, &options) >= 0 && options == 0;
 }
 
-static bool find_grid(struct raw_chunks *c, const struct raw *raw, hid_t list)
+static bool find_grid(struct raw_chunks *c, struct raw *raw, hid_t list)
 {
     hsize_t chunk[2] = {0, 1};
     const int rank = H5Pget_chunk(list, 2, chunk);
     if (rank < 1 || rank > 2 || chunk[0] == 0 || chunk[1] == 0 || raw->row_bytes == 0 ||
         chunk[0] > BAND_BYTES / raw->row_bytes || chunk[1] > BAND_BYTES / raw->element / chunk[0])
         return false;
-    c->rows = chunk[0];
+    raw->chunk_rows = chunk[0];
     c->columns = chunk[1];
     c->bytes = (size_t)(chunk[0] * chunk[1]) * raw->element;
     c->across = (uint32_t)((raw->columns + chunk[1] - 1) / chunk[1]);
@@ -106,6 +106,11 @@ enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err)
     else
         free(c);
     return STATUS_OK;
+}
+
+bool raw_chunks_shuffled(const struct raw *raw)
+{
+    return raw->chunks->filters > 0 && raw->chunks->filter[0] == H5Z_FILTER_SHUFFLE;
 }
 
 /* Size of the chunks of a band. */
@@ -293,8 +298,8 @@ static enum status inflate(const struct raw *raw, const struct band *band, uint3
                            struct buffer *buffer, struct error *err)
 {
     const struct raw_chunks *c = raw->chunks;
-    const hsize_t at[2] = {band->number * c->rows, i * c->columns};
-    const hsize_t extent[2] = {min_u64(c->rows, raw->rows - at[0]),
+    const hsize_t at[2] = {band->number * raw->chunk_rows, i * c->columns};
+    const hsize_t extent[2] = {min_u64(raw->chunk_rows, raw->rows - at[0]),
                                min_u64(c->columns, raw->columns - at[1])};
     const size_t width = extent[1] * raw->element;
     unsigned char *stored = buffer->bytes, *other = stored + c->room;
@@ -337,7 +342,7 @@ static struct band *find_band(const struct raw *raw, uint64_t number)
  * one, or a new one. NULL: there is none. */
 static struct band *take_band(const struct raw *raw, uint64_t number, bool gently)
 {
-    const uint64_t bytes = room_of(raw), rows = raw->chunks->rows;
+    const uint64_t bytes = room_of(raw), rows = raw->chunk_rows;
     struct band *oldest, *empty;
     for (;;) {
         oldest = empty = NULL;
@@ -414,7 +419,7 @@ static void leave(struct band *band)
  * unreadable, which the thread that needs it will report. */
 static bool inflate_ahead(const struct raw *raw, uint64_t number)
 {
-    const uint64_t rows = raw->chunks->rows,
+    const uint64_t rows = raw->chunk_rows,
                    end = min_u64(number + AHEAD, (raw->rows - 1) / rows + 1);
     while (++number < end) {
         struct band *band = find_band(raw, number);
@@ -487,7 +492,7 @@ static enum status read_band(const struct raw *raw, uint64_t number, uint64_t fi
 enum status raw_chunks_read(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                             bool values, struct error *err)
 {
-    const uint64_t rows = raw->chunks->rows;
+    const uint64_t rows = raw->chunk_rows;
     unsigned char *to = out;
     enum status status = STATUS_OK;
     while (count > 0 && status == STATUS_OK) {

@@ -14,6 +14,8 @@ enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t st
 /* raw->chunks stays NULL if a band takes too much memory. `list`: dataset creation properties. */
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
 void raw_chunks_close(struct raw *raw);
+/* Whether the bytes of its values are shuffled before anything else. */
+bool raw_chunks_shuffled(const struct raw *raw);
 enum status raw_chunks_read(const struct raw *raw, uint64_t first, uint64_t count, void *out,
                             bool values, struct error *err);
 

@@ -6,6 +6,7 @@
 #include "base/output.h"
 #include "matrix/h5_driver.h"
 #include "matrix/h5_error.h"
+#include "matrix/raw_internal.h"
 #include <assert.h>
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -52,34 +53,6 @@ static void end_turn(struct raw_turns *turns)
     pthread_mutex_unlock(&turns->lock);
 }
 
-enum status raw_write_open(struct raw_write *out, hid_t dataset, const char *path,
-                           struct error *err)
-{
-    int *descriptor = NULL;
-    hsize_t size[2] = {0, 1}, chunk[2] = {0, 0};
-    H5_SCOPED hid_t file = H5Iget_file_id(dataset), type = H5Dget_type(dataset),
-                    space = H5Dget_space(dataset), list = H5Dget_create_plist(dataset);
-    const size_t element = H5Tget_size(type);
-    H5Sget_simple_extent_dims(space, size, NULL);
-    *out = (struct raw_write){.dataset = dataset,
-                              .path = path,
-                              .fd = -1,
-                              .rows = size[0],
-                              .row_bytes = element * size[1]};
-    bool right = H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor;
-    if (right)
-        out->fd = *descriptor;
-    if (right && H5Pget_layout(list) == H5D_CHUNKED) {
-        right = H5Pget_chunk(list, 2, chunk) > 0;
-        out->chunk_rows = chunk[0];
-        out->shuffled = H5Pget_nfilters(list) > 1 && element > 1 ? element : 0;
-    } else if (right) {
-        out->start = H5Dget_offset(dataset);
-        right = out->start != HADDR_UNDEF || out->rows * out->row_bytes == 0;
-    }
-    return right ? STATUS_OK : h5_fail(err, "H5Dget_offset", "write", path);
-}
-
 /* --- chunks ------------------------------------------------------------------------------------ */
 
 /* Deflated chunks, end to end. */
@@ -98,11 +71,12 @@ static void shuffle(uint8_t *to, const uint8_t *from, size_t size, size_t elemen
             to[b * values + i] = from[i * element + b];
 }
 
-static enum status pack(struct packed *out, const struct raw_write *raw, uint64_t count,
+static enum status pack(struct packed *out, const struct raw *raw, uint64_t count,
                         const uint8_t *rows, struct error *err)
 {
     const size_t chunk_bytes = (size_t)(raw->chunk_rows * raw->row_bytes),
                  bound = libdeflate_zlib_compress_bound(NULL, chunk_bytes);
+    const bool shuffles = raw_chunks_shuffled(raw) && raw->element > 1;
     size_t at = 0;
     out->chunks = (count + raw->chunk_rows - 1) / raw->chunk_rows;
     out->end = malloc(out->chunks * sizeof *out->end);
@@ -119,8 +93,8 @@ static enum status pack(struct packed *out, const struct raw_write *raw, uint64_
             memcpy(whole, from, (size_t)(left * raw->row_bytes));
             from = whole;
         }
-        if (raw->shuffled) {
-            shuffle(shuffled, from, chunk_bytes, raw->shuffled);
+        if (shuffles) {
+            shuffle(shuffled, from, chunk_bytes, raw->element);
             from = shuffled;
         }
         const size_t size =
@@ -133,8 +107,8 @@ static enum status pack(struct packed *out, const struct raw_write *raw, uint64_
     return made ? STATUS_OK : error_memory(err, out->chunks * bound, "compressed chunks");
 }
 
-static enum status write_packed(const struct raw_write *raw, uint64_t first,
-                                const struct packed *packed, struct error *err)
+static enum status write_packed(const struct raw *raw, uint64_t first, const struct packed *packed,
+                                struct error *err)
 {
     enum status status = STATUS_OK;
     h5_driver_lock();
@@ -150,7 +124,7 @@ static enum status write_packed(const struct raw_write *raw, uint64_t first,
     return status || !failed ? status : h5_system_failed(err, failed, "pwrite", "write", raw->path);
 }
 
-static enum status write_chunks(const struct raw_write *raw, uint64_t first, uint64_t count,
+static enum status write_chunks(const struct raw *raw, uint64_t first, uint64_t count,
                                 const void *rows, struct raw_turns *turns, uint64_t turn,
                                 struct error *err)
 {
@@ -165,29 +139,17 @@ static enum status write_chunks(const struct raw_write *raw, uint64_t first, uin
     return status;
 }
 
-enum status raw_write_rows(const struct raw_write *raw, uint64_t first, uint64_t count,
-                           const void *rows, struct raw_turns *turns, uint64_t turn,
-                           struct error *err)
+enum status raw_write_rows(const struct raw *raw, uint64_t first, uint64_t count, const void *rows,
+                           struct raw_turns *turns, uint64_t turn, struct error *err)
 {
     assert(first + count <= raw->rows);
-    if (raw->chunk_rows > 0) {
+    if (raw->layout == RAW_CHUNKS) {
         assert(first % raw->chunk_rows == 0 &&
                (count % raw->chunk_rows == 0 || first + count == raw->rows));
         return write_chunks(raw, first, count, rows, turns, turn, err);
     }
+    if (raw->layout != RAW_CONTIGUOUS && count > 0)
+        return error_set(err, STATUS_FAILED, "%s has no space for its rows", raw->shown);
     return write_at(raw->fd, rows, (size_t)(count * raw->row_bytes),
                     raw->start + first * raw->row_bytes, raw->path, err);
-}
-
-enum status raw_write_read_back(const struct raw_write *raw, uint64_t first, uint64_t count,
-                                void *rows, struct error *err)
-{
-    const size_t size = (size_t)(count * raw->row_bytes);
-    size_t got;
-    assert(raw->chunk_rows == 0);
-    const enum status status =
-        read_at(raw->fd, rows, size, raw->start + first * raw->row_bytes, &got, raw->path, err);
-    if (!status && got < size)
-        return error_set(err, STATUS_FAILED, "what was written to %s is missing", raw->path);
-    return status;
 }

@@ -159,9 +159,10 @@ static enum status move_values(const struct copies *copies, hid_t to, hid_t from
     column.fill = fill;
     input.context = raw;
     if (!status)
-        status = raw_write_open(&column.to, to, h5_path(copies->to), err);
+        status = raw_open(&column.to, to, h5_path(copies->to), err);
     if (!status)
         status = move_rows(&move, err);
+    raw_close(&column.to);
     raw_close(&raw);
     free(fill);
     return status;

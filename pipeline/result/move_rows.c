@@ -210,7 +210,7 @@ static enum status move_fixed(struct moving *moving, const struct move_column *c
     const uint64_t end = range->first + range->count, piece = row_tree_piece(column->row_bytes),
                    begun = round_up(range->first, piece),
                    digested = column->tree && begun < end
-                                  ? min_u64(round_up(end, piece), column->to.rows)
+                                  ? min_u64(round_up(end, piece), column->to->rows)
                                   : end;
     enum status status = make_room(&buffers->rows, &buffers->rows_room,
                                    (size_t)(digested - range->first) * column->row_bytes, err);
@@ -221,7 +221,7 @@ static enum status move_fixed(struct moving *moving, const struct move_column *c
         row_tree_add(column->tree, begun, digested - begun,
                      buffers->rows + (begun - range->first) * column->row_bytes);
     return status ? status
-                  : raw_write_rows(&column->to, range->first, range->count, buffers->rows,
+                  : raw_write_rows(column->to, range->first, range->count, buffers->rows,
                                    &moving->turns, range->turn, err);
 }
 
@@ -238,7 +238,7 @@ static enum status move_blobs(const struct move_column *column, const struct ran
         memcpy(ends + i * sizeof end, &end, sizeof end);
     }
     if (status ||
-        (status = raw_write_rows(&column->to, range->first, range->count, ends, NULL, 0, err)))
+        (status = raw_write_rows(column->to, range->first, range->count, ends, NULL, 0, err)))
         return status;
     if (column->tree)
         row_tree_add(column->tree, range->first, range->count, ends);
@@ -247,12 +247,12 @@ static enum status move_blobs(const struct move_column *column, const struct ran
         for (count = 1; i + count < range->count && bytes + lengths[i + count] <= RANGE_BYTES;
              count++)
             bytes += lengths[i + count];
-        if (bytes == 0 || !column->data.path)
+        if (bytes == 0 || !column->data)
             continue;
         if ((status = make_room(&buffers->rows, &buffers->rows_room, (size_t)bytes, err)) ||
             (status =
                  read_blobs(column, range->first + i, count, lengths + i, buffers->rows, err)) ||
-            (status = raw_write_rows(&column->data, at, bytes, buffers->rows, NULL, 0, err)))
+            (status = raw_write_rows(column->data, at, bytes, buffers->rows, NULL, 0, err)))
             break;
         if (column->data_tree)
             row_tree_add(column->data_tree, at, bytes, buffers->rows);
@@ -278,7 +278,7 @@ static enum status digest_rest(struct moving *moving, const struct range *range,
     enum status status = STATUS_OK;
     while (!status && column->data_tree && row_tree_missing(column->data_tree, &first, &count) &&
            !(status = make_room(&buffers->rows, &buffers->rows_room, (size_t)count, err)) &&
-           !(status = raw_write_read_back(&column->data, first, count, buffers->rows, err)))
+           !(status = raw_read(column->data, first, count, buffers->rows, err)))
         row_tree_add(column->data_tree, first, count, buffers->rows);
     return status;
 }
@@ -377,8 +377,8 @@ static void moving_clear(struct moving *moving)
 
 static uint64_t range_rows(const struct move_column *column)
 {
-    const uint64_t step =
-        column->to.chunk_rows > 0 ? column->to.chunk_rows : row_tree_piece(column->row_bytes);
+    const uint64_t chunk = column->to ? column->to->chunk_rows : 0,
+                   step = chunk > 0 ? chunk : row_tree_piece(column->row_bytes);
     const uint64_t fit = RANGE_BYTES / (step * column->row_bytes);
     return column->kind == MOVE_BLOB ? PART_ROWS : step * (fit > 0 ? fit : 1);
 }
@@ -442,12 +442,12 @@ enum status move_rows(const struct move *move, struct error *err)
     enum status status = moving_init(&moving, move, ranges, err);
     moving.work = move_range;
     for (unsigned c = 0; c < move->columns && !status; c++)
-        if (move->column[c].to.path)
+        if (move->column[c].to)
             add_ranges(&moving, c, row_list_rows(move->column[c].list),
                        range_rows(&move->column[c]));
     qsort(moving.range, moving.ranges, sizeof *moving.range, by_row);
     for (uint64_t i = 0; i < moving.ranges; i++)
-        if (move->column[moving.range[i].column].to.chunk_rows > 0)
+        if (move->column[moving.range[i].column].to->chunk_rows > 0)
             moving.range[i].turn = turn++;
     if (!status)
         status = run(&moving, err);

@@ -45,9 +45,8 @@ struct move_column {
     const void *fill; /* for a row that no input has; NULL: zeros, or an empty blob */
     const struct row_list *list;
     const struct row_input *input; /* indexed by the list's input numbers */
-    /* Destinations; in a blob column `to` is for `end` and `data` for the bytes. Skipped if not
-     * opened. */
-    struct raw_write to, data;
+    /* Destinations; in a blob column `to` is for `end` and `data` for the bytes. NULL: skipped. */
+    struct raw *to, *data;
     /* Receive the digests of all pieces; NULL: not needed. */
     struct row_tree *tree, *data_tree;
     /* Set by move_measure for texts and blobs: the bytes of all rows, and those before each part of a blob

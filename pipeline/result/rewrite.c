@@ -38,6 +38,7 @@ struct writing {
     hid_t file;
     struct move_column column[ROW_COLUMNS];
     char name[ROW_COLUMNS][ROW_NAME_MAX];
+    hid_t dataset[ROW_COLUMNS][2]; /* of each, and of its blobs */
     unsigned columns;
 };
 
@@ -69,14 +70,13 @@ static void list_columns(struct writing *w)
         add_column(w, ROW_THUMBNAIL, w->rewrite->images);
 }
 
-/* Takes ownership of the dataset. */
-static enum status open_rows(struct writing *w, struct raw_write *to, struct row_tree **tree,
+static enum status open_rows(struct writing *w, struct raw **to, struct row_tree **tree,
                              hid_t dataset, struct error *err)
 {
-    enum status status = raw_write_open(to, dataset, w->path, err);
-    if (!status)
-        status = row_tree_open(tree, ROW_TREE_SHA256, to->rows, to->row_bytes, err);
-    return status;
+    const enum status status = raw_open(to, dataset, w->path, err);
+    return status
+               ? status
+               : row_tree_open(tree, ROW_TREE_SHA256, (*to)->rows, (size_t)(*to)->row_bytes, err);
 }
 
 /* Attaches the existing scales of rows and of values (NULL: none) to a new dataset, and opens it
@@ -86,7 +86,7 @@ static enum status complete_column(struct writing *w, struct move_column *column
                                    struct error *err)
 {
     enum status status = STATUS_OK;
-    column->to.dataset = dataset;
+    w->dataset[column - w->column][0] = dataset;
     if (!referred)
         status = open_rows(w, &column->to, &column->tree, dataset, err);
     if (!status)
@@ -166,15 +166,15 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
     const uint32_t made_for = w->content->thumbnail_size;
     const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    hid_t *data = &column->data.dataset, *end = &column->to.dataset;
+    hid_t *data = &w->dataset[column - w->column][1], end;
     if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, err) ||
         h5_create_group(&group, w->file, THUMBNAIL_GROUP, err) ||
         h5_put_number(group, "size", VALUE_U32, &made_for, err) ||
         (referred && bytes > 0
              ? refer(w, data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
              : h5_create_dataset(data, group, "data", VALUE_U8, 1, &bytes, err)) ||
-        h5_create_dataset(end, group, "end", VALUE_U64, 1, &rows, err) ||
-        complete_column(w, column, *end, image_table.axis, NULL, false, err) ||
+        h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, err) ||
+        complete_column(w, column, end, image_table.axis, NULL, false, err) ||
         (!referred && open_rows(w, &column->data, &column->data_tree, *data, err)))
         return STATUS_FAILED;
     return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, err);
@@ -258,8 +258,10 @@ static void close_columns(struct writing *w)
         free(column->before);
         row_tree_close(&column->tree);
         row_tree_close(&column->data_tree);
-        h5_close(&column->to.dataset);
-        h5_close(&column->data.dataset);
+        raw_close(&column->to);
+        raw_close(&column->data);
+        h5_close(&w->dataset[i][0]);
+        h5_close(&w->dataset[i][1]);
     }
 }
 

@@ -157,12 +157,12 @@ static enum status make_file(struct made *made, const char *name, const struct r
                       &(hsize_t){made->column[BLOB].bytes}, err);
     for (unsigned c = 0; c < COLUMNS; c++) {
         struct move_column *column = &made->column[c];
-        assert_int_equal(raw_write_open(&column->to, made->dataset[c], "test", err), STATUS_OK);
-        assert_int_equal(column->to.row_bytes, column->row_bytes);
+        assert_int_equal(raw_open(&column->to, made->dataset[c], "test", err), STATUS_OK);
+        assert_int_equal(column->to->row_bytes, column->row_bytes);
         assert_int_equal(
             row_tree_open(&column->tree, ROW_TREE_SHA256, ROWS, column->row_bytes, err), STATUS_OK);
     }
-    raw_write_open(&made->column[BLOB].data, made->data, "test", err);
+    raw_open(&made->column[BLOB].data, made->data, "test", err);
     row_tree_open(&made->column[BLOB].data_tree, ROW_TREE_SHA256, made->column[BLOB].bytes, 1, err);
     return move_rows(&move, err);
 }
@@ -173,6 +173,8 @@ static void close_file(struct made *made)
         free(made->column[c].before);
         row_tree_close(&made->column[c].tree);
         row_tree_close(&made->column[c].data_tree);
+        raw_close(&made->column[c].to);
+        raw_close(&made->column[c].data);
         h5_close(&made->dataset[c]);
     }
     h5_close(&made->data);
@@ -380,9 +382,10 @@ static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned betw
     snprintf(path, sizeof path, "%s/spans.h5", directory);
     assert_int_equal(h5_create_file(&file, path, path, false, NULL), STATUS_OK);
     assert_int_equal(h5_create_dataset(&dataset, file, "rows", VALUE_U8, 2, size, NULL), STATUS_OK);
-    assert_int_equal(raw_write_open(&column.to, dataset, path, NULL), STATUS_OK);
+    assert_int_equal(raw_open(&column.to, dataset, path, NULL), STATUS_OK);
     assert_int_equal(move_rows(&move, NULL), STATUS_OK);
     assert_int_equal(h5_read_rows(dataset, VALUE_U8, 0, rows, values, NULL), STATUS_OK);
+    raw_close(&column.to);
     h5_close(&dataset);
     h5_close(&file);
     for (uint64_t row = 0; row < rows; row++) {

@@ -25,14 +25,15 @@ static void write_deflated(hid_t file, const float *data)
 {
     const hsize_t size[2] = {ROWS, COLUMNS};
     struct error error = ERROR_INIT;
-    struct raw_write to;
+    struct raw *to;
     struct raw_turns turns;
     hid_t dataset;
     assert_ok(h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, &error));
-    assert_ok(raw_write_open(&to, dataset, "x.h5", &error));
+    assert_ok(raw_open(&to, dataset, "x.h5", &error));
     raw_turns_init(&turns);
-    assert_ok(raw_write_rows(&to, 0, ROWS, data, &turns, 0, &error));
+    assert_ok(raw_write_rows(to, 0, ROWS, data, &turns, 0, &error));
     raw_turns_clear(&turns);
+    raw_close(&to);
     H5Dclose(dataset);
 }
 
