@@ -21,7 +21,7 @@
 #define LOAD_FILLS 8
 
 /* Up to so many bytes of rows that are loaded once, pinning slots takes longer than it saves. */
-#define UNPINNED_BYTES (256u << 20)
+#define UNPINNED_BYTES (512u << 20)
 
 /* Many times the system's read-ahead, and a small part of the page cache. */
 #define SPAN_BYTES (256u << 20)
@@ -100,9 +100,9 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
         data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
     const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
-    const uint64_t fill = pins_slots(data) ? data->share.rows / LOAD_FILLS : 0;
     if (data->resident)
-        staging = min_u64(staging, min_u64(LOAD_BYTES, max_u64(fill, piece) * row));
+        staging = min_u64(staging,
+                          min_u64(LOAD_BYTES, max_u64(data->share.rows / LOAD_FILLS, piece) * row));
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
     /* Whole pieces of the digest, which is computed while rows are read. */
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
