@@ -21,9 +21,11 @@
 #define TRIES 100
 
 struct output_directory {
-    char *final;     /* links followed, without trailing slashes */
-    char *temporary; /* final with a suffix */
-    output_names names;
+    char *final;        /* links followed, without trailing slashes */
+    char *temporary;    /* final with a suffix */
+    output_names names; /* NULL: `check` decides */
+    enum status (*check)(void *context, struct error *err);
+    void *context;
     int lock;    /* descriptor of the temporary directory, locked; -1: not created */
     bool exists; /* the temporary directory, which this process removes */
 };
@@ -99,16 +101,13 @@ static bool is_one_of(const char *name, output_names names)
     return false;
 }
 
-/* Checks that the final name is free, or an empty directory or one of clpipe's; *exists: it
- * exists. */
-static enum status check_final(const char *final, output_names names, bool *exists,
-                               struct error *err)
+/* Checks that the final name is free, or an empty directory or one of clpipe's. */
+static enum status check_final(const char *final, output_names names, struct error *err)
 {
     char other[256] = "";
     struct stat st;
-    *exists = lstat(final, &st) == 0;
     const char *shown = PATH_TEXT(final);
-    if (!*exists)
+    if (lstat(final, &st) != 0)
         return STATUS_OK; /* mkdir reports other errors */
     if (!S_ISDIR(st.st_mode))
         return error_set(err, STATUS_FAILED, "%s exists and is not a directory: name another",
@@ -165,12 +164,17 @@ static enum status resolve(char **final, const char *path, struct error *err)
 enum status output_directory_check(const char *path, output_names names, struct error *err)
 {
     char *final = NULL;
-    bool exists;
     enum status status = resolve(&final, path, err);
     if (status == STATUS_OK)
-        status = check_final(final, names, &exists, err);
+        status = check_final(final, names, err);
     free(final);
     return status;
+}
+
+static enum status check_existing(const struct output_directory *directory, struct error *err)
+{
+    return directory->names ? check_final(directory->final, directory->names, err)
+                            : directory->check(directory->context, err);
 }
 
 /* --- writing ----------------------------------------------------------------------------------- */
@@ -201,34 +205,47 @@ static enum status make_temporary(struct output_directory *directory, const char
     return trouble(err, EBUSY, "mkdir", path);
 }
 
+static enum status open_as(struct output_directory **out, const struct output_directory *as,
+                           const char *path, struct error *err)
+{
+    struct output_directory *directory = *out = malloc(sizeof *directory);
+    if (!directory)
+        return error_memory(err, sizeof *directory, "a directory");
+    *directory = *as;
+    directory->lock = -1;
+    enum status status = resolve(&directory->final, path, err);
+    if (status == STATUS_OK)
+        status = check_existing(directory, err);
+    if (status == STATUS_OK && asprintf(&directory->temporary, "%s" OUTPUT_TEMPORARY "%ld",
+                                        directory->final, (long)getpid()) < 0) {
+        directory->temporary = NULL;
+        status = error_memory(err, strlen(directory->final) + 48, "a file name");
+    }
+    if (status == STATUS_OK) {
+        output_directory_remove_abandoned(directory->final);
+        status = make_temporary(directory, path, err);
+    }
+    if (status != STATUS_OK)
+        output_directory_close(out);
+    return status;
+}
+
 enum status output_directory_open(struct output_directory **out, const char *path,
                                   output_names names, struct error *err)
 {
-    *out = NULL;
-    struct output_directory *directory = calloc(1, sizeof *directory);
-    bool exists;
-    if (!directory)
-        return error_memory(err, sizeof *directory, "a directory");
-    directory->lock = -1;
-    directory->names = names;
-    enum status status = resolve(&directory->final, path, err);
-    if (status == STATUS_OK)
-        status = check_final(directory->final, names, &exists, err);
-    if (status != STATUS_OK)
-        goto out;
-    if (asprintf(&directory->temporary, "%s" OUTPUT_TEMPORARY "%ld", directory->final,
-                 (long)getpid()) < 0) {
-        directory->temporary = NULL;
-        status = error_memory(err, strlen(directory->final) + 48, "a file name");
-        goto out;
-    }
-    output_directory_remove_abandoned(directory->final);
-    status = make_temporary(directory, path, err);
-out:
-    if (status != STATUS_OK)
-        output_directory_close(&directory);
-    *out = directory;
-    return status;
+    return open_as(out, &(struct output_directory){.names = names}, path, err);
+}
+
+enum status output_directory_open_if(struct output_directory **out, const char *path,
+                                     enum status (*check)(void *context, struct error *err),
+                                     void *context, struct error *err)
+{
+    return open_as(out, &(struct output_directory){.check = check, .context = context}, path, err);
+}
+
+int output_directory_descriptor(const struct output_directory *directory)
+{
+    return directory->lock;
 }
 
 const char *output_directory_temporary(const struct output_directory *directory)
@@ -284,11 +301,10 @@ static int replace(const struct output_directory *directory)
 
 enum status output_directory_commit(struct output_directory *directory, struct error *err)
 {
-    bool exists;
     if (syncfs(directory->lock) != 0 && errno != ENOSYS && errno != EINVAL)
         return trouble(err, errno, "syncfs", directory->final);
     /* Minutes may have passed. */
-    enum status status = check_final(directory->final, directory->names, &exists, err);
+    enum status status = check_existing(directory, err);
     if (status != STATUS_OK)
         return status;
     if (rename(directory->temporary, directory->final) == 0) { /* new, or empty */

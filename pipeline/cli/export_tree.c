@@ -4,12 +4,12 @@
  *   DIR/index.csv                               which image every entry is
  *   DIR/.clpipe-tree                            what clpipe has put there
  *
- * The tree grows under DIR.tmp-clpipe-PID and is renamed to DIR when complete. DIR must be new, empty,
- * or an earlier tree that holds only what its .clpipe-tree lists, so no foreign file can be lost.
- * Copies, and hard links that are the last name of an image, are not replaced. The name of an entry is
- * a number, unique in its folder, and the image's path, with underscores for slashes and for what
- * exFAT, FAT and NTFS refuse in names: paths in a file are not trusted, and without "/" no entry can
- * leave the folder.
+ * The tree appears when complete (base/output_directory.h). DIR must be new, empty, or an earlier
+ * tree that holds only what its .clpipe-tree lists, so no foreign file can be lost. Copies, and hard
+ * links that are the last name of an image, are not replaced. The name of an entry is a number,
+ * unique in its folder, and the image's path, with underscores for slashes and for what exFAT, FAT
+ * and NTFS refuse in names: paths in a file are not trusted, and without "/" no entry can leave the
+ * folder.
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
@@ -36,7 +36,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,17 +47,16 @@
 
 struct tree {
     struct export *export;
-    const char *target; /* DIR, without slashes at its end */
-    char *temporary;
+    const char *target;               /* DIR, without slashes at its end */
+    struct output_directory *made_in; /* where it grows */
     char *place;            /* absolute, without symbolic links: a folder of the finished tree */
-    int root;               /* descriptor of `temporary`, locked */
+    int root;               /* descriptor of that directory */
     size_t name_max;        /* bytes of a name there */
     char (*folder)[96];     /* of each cluster */
     uint64_t *size, *rank;  /* of each cluster; of each row in its cluster, from 1 */
     char *directory, *real; /* of the last image, as found and without symbolic links */
     char *link;             /* scratch: the target of a symbolic link */
     struct sink index, marker;
-    bool replaces;                      /* DIR is an earlier tree */
     uint64_t made, missing, unlabelled; /* images */
     uint64_t archived;                  /* of those that are missing */
 };
@@ -409,12 +407,12 @@ static bool is_empty(DIR *stream)
     return true;
 }
 
-/* Checks that the target is new, empty, or a tree that may be replaced. */
-static enum status check_target(struct tree *tree, struct error *err)
+/* Checks that the target is new, empty, or a tree that may be replaced; context: the tree. */
+static enum status check_target(void *context, struct error *err)
 {
+    const struct tree *tree = context;
     const char *target = tree->target;
     struct stat st;
-    tree->replaces = false;
     const char *shown = PATH_TEXT(target);
     if (lstat(target, &st) != 0)
         return STATUS_OK; /* new; mkdir reports other errors */
@@ -441,7 +439,6 @@ static enum status check_target(struct tree *tree, struct error *err)
                            shown);
     else if (texts)
         status = check_folder(target, "", texts, count, err);
-    tree->replaces = texts && status == STATUS_OK;
     free(texts);
     free(bytes);
     return status;
@@ -471,7 +468,7 @@ static enum status find_place(struct tree *tree, struct error *err)
 static enum status open_table(struct sink *sink, const struct tree *tree, const char *name,
                               char **path, struct error *err)
 {
-    if (asprintf(path, "%s/%s", tree->temporary, name) < 0) {
+    if (asprintf(path, "%s/%s", output_directory_temporary(tree->made_in), name) < 0) {
         *path = NULL;
         return error_memory(err, 256, "a file name");
     }
@@ -485,43 +482,25 @@ static enum status begin(struct tree *tree, struct error *err)
     while (length > 1 && target[length - 1] == '/')
         length--;
     tree->target = strndup(target, length);
-    tree->temporary = malloc(length + 48);
-    if (!tree->target || !tree->temporary)
-        return error_memory(err, length + 48, "a file name");
-    snprintf(tree->temporary, length + 48, "%s" OUTPUT_TEMPORARY "%ld", tree->target,
-             (long)getpid());
-    enum status status = check_target(tree, err);
+    if (!tree->target)
+        return error_memory(err, length, "a file name");
+    enum status status =
+        output_directory_open_if(&tree->made_in, tree->target, check_target, tree, err);
     if (status == STATUS_OK)
         status = find_place(tree, err);
-    if (status == STATUS_OK) {
-        output_directory_remove_abandoned(tree->target);
-        if (mkdir(tree->temporary, 0777) != 0)
-            status = trouble(err, errno, "mkdir", target);
-    }
-    if (status != STATUS_OK) {
-        tree->temporary[0] = 0;
+    if (status != STATUS_OK)
         return status;
-    }
-    /* Without locks, no other process removes it as abandoned. */
-    tree->root = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (tree->root < 0)
-        return trouble(err, errno, "open", target);
-    flock(tree->root, LOCK_EX | LOCK_NB);
+    tree->root = output_directory_descriptor(tree->made_in);
     const long most = fpathconf(tree->root, _PC_NAME_MAX);
     tree->name_max = most > 0 && most < NAME_MAX ? (size_t)most : NAME_MAX;
-    for (uint32_t i = 0; i < tree->export->clusters->k; i++)
-        if (mkdirat(tree->root, tree->folder[i], 0777) != 0)
-            return trouble(err, errno, "mkdir", tree->folder[i]);
-    return STATUS_OK;
+    for (uint32_t i = 0; i < tree->export->clusters->k && status == STATUS_OK; i++)
+        status = output_directory_add(tree->made_in, tree->folder[i], err);
+    return status;
 }
 
 static void end(struct tree *tree)
 {
-    if (tree->temporary && tree->temporary[0])
-        output_directory_remove(tree->temporary);
-    if (tree->root >= 0)
-        close(tree->root);
-    free(tree->temporary);
+    output_directory_close(&tree->made_in);
     free((char *)tree->target);
     free(tree->place);
     free(tree->directory);
@@ -605,29 +584,11 @@ static enum status write_tree(struct tree *tree, struct error *err)
     return status;
 }
 
-/* Renames the tree. Checks an earlier one again, since much time may have passed. */
-static enum status take_name(struct tree *tree, struct error *err)
-{
-    enum status status = check_target(tree, err);
-    if (status != STATUS_OK)
-        return status;
-    /* The old DIR then has the temporary name; end() removes it. */
-    if (tree->replaces &&
-        renameat2(AT_FDCWD, tree->temporary, AT_FDCWD, tree->target, RENAME_EXCHANGE) == 0)
-        return STATUS_OK;
-    if (tree->replaces)
-        output_directory_remove(tree->target); /* the file system cannot exchange names */
-    if (rename(tree->temporary, tree->target) != 0)
-        return trouble(err, errno, "rename", tree->target);
-    tree->temporary[0] = 0;
-    return STATUS_OK;
-}
-
 /* Creates options->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
  * without foreign files, or no image is at its path. STATUS_INTERRUPTED: nothing is left behind. */
 static enum status make_tree(struct export *export, struct error *err)
 {
-    struct tree tree = {.export = export, .root = -1};
+    struct tree tree = {.export = export};
     if (!export_has_images(export))
         return error_set(
             err, STATUS_FAILED,
@@ -641,7 +602,7 @@ static enum status make_tree(struct export *export, struct error *err)
         status = write_tree(&tree, err);
     progress_end(&export->options->call->progress);
     if (status == STATUS_OK)
-        status = take_name(&tree, err);
+        status = output_directory_commit(tree.made_in, err);
     end(&tree);
     if (status != STATUS_OK)
         return status;
