@@ -9,6 +9,7 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "decode/decode.h"
+#include "decode/scale.h"
 #include "device/blur_step.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,29 +102,6 @@ static void clear_picture(struct picture *picture)
     *picture = (struct picture){0};
 }
 
-/* Decodes an opened file; stores a failure in *failure. */
-static enum status decode_all(struct picture *out, struct decode *decode, const struct blob *blob,
-                              const char *path, struct failure *failure, struct error *err)
-{
-    struct image_info info;
-    uint64_t digest[2];
-    if (decode_begin(decode, blob, path, &info, failure) != REASON_NONE)
-        return STATUS_OK;
-    const size_t stride = (size_t)info.out_width * 3;
-    out->pixels = malloc(stride * info.out_height);
-    enum status status = STATUS_OK;
-    if (!out->pixels)
-        status = error_memory(err, stride * info.out_height, "a picture");
-    if (status != STATUS_OK ||
-        decode_rows(decode, out->pixels, stride, info.out_height, failure) != REASON_NONE ||
-        decode_end(decode, digest, failure) != REASON_NONE)
-        decode_abort(decode);
-    out->width = info.out_width;
-    out->height = info.out_height;
-    out->orientation = info.orientation;
-    return status;
-}
-
 /* Decodes the file with the defaults of an ingest. STATUS_FAILED: the message names the reason. */
 static enum status read_file(struct picture *out, const char *path, struct error *err)
 {
@@ -133,15 +111,27 @@ static enum status read_file(struct picture *out, const char *path, struct error
     struct decode *decode = NULL;
     struct failure failure = {.reason = REASON_NONE};
     struct decode_options options;
+    struct image_info info;
+    uint64_t digest[2];
     decode_options_default(&options);
     enum status status = decode_open(&decode, &options, err);
     blob_open_file(&blob, path, &failure);
-    if (status == STATUS_OK && blob_is_open(&blob))
-        status = decode_all(out, decode, &blob, path, &failure, err);
-    if (status == STATUS_OK && !blob_is_open(&blob))
+    if (status == STATUS_OK && !blob_is_open(&blob)) {
         status = error_set(err, failure.reason == REASON_VANISHED ? STATUS_USAGE : STATUS_FAILED,
                            "cannot read the image %s: %s", shown, failure.message);
-    else if (status == STATUS_OK && failure.reason != REASON_NONE)
+    } else if (status == STATUS_OK &&
+               decode_begin(decode, &blob, path, &info, &failure) == REASON_NONE) {
+        const size_t stride = (size_t)info.out_width * 3;
+        *out = (struct picture){malloc(stride * info.out_height), info.out_width, info.out_height,
+                                info.orientation};
+        if (!out->pixels)
+            status = error_memory(err, stride * info.out_height, "a picture");
+        if (status != STATUS_OK ||
+            decode_rows(decode, out->pixels, stride, info.out_height, &failure) != REASON_NONE ||
+            decode_end(decode, digest, &failure) != REASON_NONE)
+            decode_abort(decode);
+    }
+    if (status == STATUS_OK && failure.reason != REASON_NONE)
         status = error_set(err, STATUS_FAILED, "cannot decode %s: %s (%s)", shown, failure.message,
                            reason_name(failure.reason));
     decode_close(&decode);
@@ -155,19 +145,6 @@ static void put_u32(uint8_t *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++)
         at[i] = (uint8_t)(value >> 8 * i);
-}
-
-/* The stored pixel at (x, y) of the upright picture. */
-static const uint8_t *upright_pixel(const struct picture *picture, uint32_t x, uint32_t y)
-{
-    const uint8_t orientation = picture->orientation;
-    const bool swapped = orientation >= 5;
-    uint32_t column = swapped ? y : x, row = swapped ? x : y;
-    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
-        column = picture->width - 1 - column;
-    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
-        row = picture->height - 1 - row;
-    return picture->pixels + ((size_t)row * picture->width + column) * 3;
 }
 
 /* Writes the upright picture as a 24-bit BMP; the file appears complete or not at all. */
@@ -189,24 +166,27 @@ static enum status write_bmp(const char *path, const struct picture *picture, st
     header[26] = 1;               /* planes */
     header[28] = 24;              /* bits */
     put_u32(header + 34, (uint32_t)(stride * height));
-    uint8_t *row = calloc(1, stride);
-    if (!row)
-        return error_memory(err, stride, "a row of a BMP");
+    const struct scale_turn turn =
+        scale_turn(picture->width, picture->height, picture->orientation);
+    uint8_t *rows = calloc(height, stride);
+    if (!rows)
+        return error_memory(err, stride * height, "the rows of a BMP");
+    for (uint32_t y = 0; y < picture->height; y++)
+        for (uint32_t x = 0; x < picture->width; x++) {
+            const uint8_t *rgb = picture->pixels + ((size_t)y * picture->width + x) * 3;
+            const int64_t to = turn.first + (int64_t)y * turn.row + (int64_t)x * turn.column;
+            for (int c = 0; c < 3; c++)
+                rows[to / (3 * width) * (int64_t)stride + to % (3 * width) + c] = rgb[2 - c];
+        }
     struct sink sink;
     enum status status = sink_open(&sink, path, err);
     if (status == STATUS_OK) {
         sink_write(&sink, header, sizeof header);
-        for (uint32_t y = height; y-- > 0 && !sink.closed;) {
-            for (uint32_t x = 0; x < width; x++) {
-                const uint8_t *rgb = upright_pixel(picture, x, y);
-                for (int c = 0; c < 3; c++)
-                    row[3 * (size_t)x + (size_t)c] = rgb[2 - c];
-            }
-            sink_write(&sink, row, stride);
-        }
+        for (uint32_t y = height; y-- > 0;)
+            sink_write(&sink, rows + y * stride, stride);
         status = sink_close(&sink, true, err);
     }
-    free(row);
+    free(rows);
     return status;
 }
 

@@ -562,8 +562,7 @@ static enum status fill(struct tree *tree, struct error *err)
 
 static enum status write_tree(struct tree *tree, struct error *err)
 {
-    static const char *const links[] = {"symlink", "hard", "copy"};
-    const char *link = links[tree->export->own->link];
+    const char *link = CHOICE_WORD(tree->export->options, "link");
     char *index = NULL, *marker = NULL, stamp[STAMP];
     enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)

@@ -143,18 +143,18 @@ static enum status refuse(const struct command *command, struct error *err)
 static enum status launch_open(struct options *options, int argc, char *const *argv,
                                struct error *err)
 {
-    static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
+    const char *mpi = CHOICE_WORD(options, "mpi");
     const struct command *command = options->command;
     sigset_t before;
     if (!command->ranks_share && !command->ranks_apart && processes_started() &&
-        strcmp(choices[options->mpi], "off") != 0)
+        strcmp(mpi, "off") != 0)
         return refuse(command, err);
     if (!options->merges_shards && !command->ranks_share)
         return STATUS_OK;
     char *words = join_words(argc, argv);
     /* MPI's threads must not receive the signals. */
     signals_block(&before);
-    enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
+    enum status status = processes_open(&options->processes, mpi, words, err);
     free(words);
     if (status != STATUS_OK) {
         if (!options->processes)

@@ -460,15 +460,16 @@ struct expansion {
     unsigned count, most;
 };
 
-static enum status add_name(struct expansion *expansion, char *name, struct error *err)
+static enum status add_name(struct expansion *expansion, const char *name, struct error *err)
 {
     char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
-    if (!larger) {
-        free(name);
+    if (!larger)
         return error_memory(err, array_bytes(expansion->count, sizeof *larger), "the sources");
-    }
     expansion->made = larger;
-    expansion->made[expansion->count++] = name;
+    larger[expansion->count] = strdup(name);
+    if (!larger[expansion->count])
+        return error_memory(err, strlen(name) + 1, "the sources");
+    expansion->count++;
     return STATUS_OK;
 }
 
@@ -477,11 +478,8 @@ static enum status expand_name(struct expansion *expansion, const char *name, st
 {
     struct name_range name_range;
     enum status status = STATUS_OK;
-    if (!find_range(&name_range, name)) {
-        char *copy = strdup(name);
-        return copy ? add_name(expansion, copy, err)
-                    : error_memory(err, strlen(name) + 1, "the sources");
-    }
+    if (!find_range(&name_range, name))
+        return add_name(expansion, name, err);
     const int step = name_range.first <= name_range.last ? 1 : -1;
     for (unsigned i = name_range.first; status == STATUS_OK; i += (unsigned)step) {
         char *one;
@@ -519,13 +517,9 @@ static enum status source_range_expand(const char ***names, unsigned *count, cha
     for (unsigned i = 0; i < *count && status == STATUS_OK; i++) {
         const char *name = (*names)[i];
         struct stat st;
-        if (name[0] != '@' && path_stat_at(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-            status = expand_name(&expansion, name, err);
-        } else {
-            char *copy = strdup(name);
-            status = copy ? add_name(&expansion, copy, err)
-                          : error_memory(err, strlen(name) + 1, "the sources");
-        }
+        status = name[0] != '@' && path_stat_at(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0
+                     ? expand_name(&expansion, name, err)
+                     : add_name(&expansion, name, err);
     }
     *made = expansion.made;
     *made_count = expansion.count;

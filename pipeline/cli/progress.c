@@ -21,6 +21,7 @@
 #define PLAIN_SECONDS 10.0
 #define LIVE_SECONDS  0.1
 #define PARTS         7
+#define BAR_CELLS     24u
 
 /* Kernels were compiled, but none has finished yet: some drivers continue compiling when a kernel is
  * first launched. */
@@ -121,20 +122,17 @@ static void join_parts(char *line, size_t size, const struct part *part, unsigne
     }
 }
 
-static void draw_bar(char *text, size_t size, double fraction, unsigned cells)
+static void draw_bar(char text[BAR_CELLS + 3], double fraction)
 {
-    unsigned full = (unsigned)(fraction * cells + 0.5);
-    if (full > cells)
-        full = cells;
-    if (cells + 3 > size)
-        return;
+    unsigned full = (unsigned)(fraction * BAR_CELLS + 0.5);
+    full = full > BAR_CELLS ? BAR_CELLS : full;
     text[0] = '[';
     memset(text + 1, '=', full);
-    memset(text + 1 + full, ' ', cells - full);
-    if (full > 0 && full < cells)
+    memset(text + 1 + full, ' ', BAR_CELLS - full);
+    if (full > 0 && full < BAR_CELLS)
         text[full] = '>';
-    text[cells + 1] = ']';
-    text[cells + 2] = 0;
+    text[BAR_CELLS + 1] = ']';
+    text[BAR_CELLS + 2] = 0;
 }
 
 static void plain_line(const struct progress *progress, const char *text)
@@ -240,7 +238,7 @@ void progress_ingest(void *context, const struct ingest_progress *report)
                  strcmp(report->phase, "walking") == 0 ? " files" : "");
     } else {
         if (progress->live)
-            draw_bar(part[0].text, sizeof part[0].text, fraction, 24);
+            draw_bar(part[0].text, fraction);
         else
             snprintf(part[0].text, sizeof part[0].text, "%3.0f %%", fraction * 100);
         part[0].rank = 4;
