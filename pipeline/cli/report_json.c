@@ -352,7 +352,7 @@ void report_cluster(struct json *json, const struct clustering_report *result)
         for (unsigned i = 0; i < result->level_count; i++) {
             const struct cluster_outcome *level = &result->level[i].outcome;
             json_open_object(json, NULL);
-            json_string(json, "name", result->level[i].name);
+            json_string(json, "name", result->level_name[i]);
             json_uint(json, "k", level->k);
             json_uint(json, "iterations", level->iterations);
             json_bool(json, "converged", level->converged);

@@ -604,10 +604,10 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     for (unsigned i = 1; i < result->level_count; i++)
         if (of->iterations == 0)
             line(&text, i == 1 ? "levels" : "", "%s in /clusters/%s: labels of the parents",
-                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level[i].name);
+                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level_name[i]);
         else
             line(&text, i == 1 ? "levels" : "", "%s in /clusters/%s: %s, %s",
-                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level[i].name,
+                 NUMBER_OF(result->level[i].outcome.k, "cluster"), result->level_name[i],
                  NUMBER_OF(result->level[i].outcome.iterations, "iteration"),
                  result->level[i].outcome.converged ? "converged"
                                                     : "not converged (raise --max-iter)");

@@ -47,7 +47,6 @@ void cluster_job_close(struct cluster_job *job)
     free(job->source);
     matrix_close(&job->rows);
     matrix_input_close(&job->input);
-    cluster_levels_clear(job->level, CLUSTER_LEVELS);
     free(job->parameters);
 }
 
@@ -104,20 +103,20 @@ static enum status spread_rows(struct cluster_outcome *outcome, const struct clu
     return STATUS_OK;
 }
 
-static enum status store(struct cluster_job *job, const struct clustering_report *report,
-                         struct error *err)
+static enum status store(struct cluster_job *job, struct error *err)
 {
-    const uint32_t count = job->level_count;
+    const struct clustering_report *report = job->report;
+    const uint32_t count = report->level_count;
     struct result_clustering clustering[CLUSTER_LEVELS];
     enum status status =
         job->content[0] ? STATUS_OK : matrix_input_identity(&job->input, job->content, err);
     if (status == STATUS_OK)
         status = target_origin(&job->about.origin, &job->input, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        const struct cluster_outcome *outcome = &job->level[i].outcome;
+        const struct cluster_outcome *outcome = &report->level[i].outcome;
         struct result_clustering *to = &clustering[i];
         *to = job->about;
-        to->name = job->level_name[i];
+        to->name = report->level_name[i];
         to->init = i > 0 ? job->init_above : to->init;
         to->parameters = job->parameters;
         to->content = job->content;
@@ -138,8 +137,8 @@ static enum status store(struct cluster_job *job, const struct clustering_report
         to->projection = job->projected ? &job->projection : NULL;
         to->agreement = report->has_agreement && i == 0 ? &report->agreement : NULL;
         to->sweep = report->sweep.values ? &report->sweep : NULL;
-        to->parents = job->level[i].parents;
-        to->parent = i + 1 < count ? job->level_name[i + 1] : NULL;
+        to->parents = report->level[i].parents;
+        to->parent = i + 1 < count ? report->level_name[i + 1] : NULL;
         to->level = count > 1 ? i + 1 : 0;
     }
     return status == STATUS_OK ? result_write_clusters(job->target.output, job->target.base,
@@ -147,42 +146,42 @@ static enum status store(struct cluster_job *job, const struct clustering_report
                                : status;
 }
 
-static void tell_outcome(struct clustering_report *report, struct cluster_job *job)
+/* Frees what only storing needs. */
+static void drop_rows(struct clustering_report *report)
 {
-    for (uint32_t i = 0; i < job->level_count; i++) {
-        struct clustering_level *of = &report->level[report->level_count++];
-        memcpy(of->name, job->level_name[i], sizeof of->name);
-        of->outcome = job->level[i].outcome;
-        job->level[i].outcome = (struct cluster_outcome){0};
-        free(of->outcome.centroids);
-        free(of->outcome.labels);
-        free(of->outcome.distances);
-        of->outcome.centroids = of->outcome.distances = NULL;
-        of->outcome.labels = NULL;
+    for (uint32_t i = 0; i < report->level_count; i++) {
+        struct cluster_outcome *of = &report->level[i].outcome;
+        free(of->centroids);
+        free(of->labels);
+        free(of->distances);
+        of->centroids = of->distances = NULL;
+        of->labels = NULL;
     }
 }
 
 /* --- existing results --------------------------------------------------------------------- */
 
-static enum status read_found(struct clustering_report *report, struct cluster_job *job,
-                              struct error *err)
+static enum status read_found(struct cluster_job *job, struct error *err)
 {
+    struct clustering_report *report = job->report;
     struct result *holder = target_holder(&job->target, &job->input);
     const struct result_clusters *clusters = result_clusters_find(holder, job->about.name);
     struct cluster_outcome *rows = &report->level[0].outcome;
+    cluster_levels_clear(report->level, CLUSTER_LEVELS);
+    report->level_count = 0;
     report->has_agreement = clusters->has_agreement;
     report->agreement = clusters->agreement;
     enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
     for (const struct result_clusters *at = clusters;
          at && report->level_count < CLUSTER_LEVELS && status == STATUS_OK;
          at = *at->parent ? result_clusters_find(holder, at->parent) : NULL) {
-        struct clustering_level *of = &report->level[report->level_count++];
-        memcpy(of->name, at->name, sizeof of->name);
-        of->outcome = (struct cluster_outcome){.k = at->k,
-                                               .dimension = at->dimension,
-                                               .iterations = at->iterations,
-                                               .converged = at->converged,
-                                               .inertia = at->inertia};
+        const unsigned i = report->level_count++;
+        memcpy(report->level_name[i], at->name, sizeof at->name);
+        report->level[i].outcome = (struct cluster_outcome){.k = at->k,
+                                                            .dimension = at->dimension,
+                                                            .iterations = at->iterations,
+                                                            .converged = at->converged,
+                                                            .inertia = at->inertia};
     }
     rows->sizes = malloc(clusters->k * sizeof *rows->sizes);
     rows->nearest = malloc(clusters->k * 3 * sizeof *rows->nearest);
@@ -207,13 +206,13 @@ static void find_words(struct clustering_report *report)
         log_message(LOG_NOTICE, "notice: the clusters have no words: %s", why.sentence);
 }
 
-enum status
-cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsigned devices,
-                struct row_tree **reading,
-                enum status (*make)(struct cluster_job *job, struct clustering_report *report,
-                                    const struct cluster_devices *devices, struct error *err),
-                struct error *err)
+enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct row_tree **reading,
+                            enum status (*make)(struct cluster_job *job,
+                                                const struct cluster_devices *devices,
+                                                struct error *err),
+                            struct error *err)
 {
+    struct clustering_report *report = job->report;
     const bool first = cluster_job_is_first(job);
     struct clustering_contexts contexts;
     enum status status = STATUS_OK;
@@ -226,24 +225,23 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
     if (!report->output)
         return error_memory(err, strlen(job->target.output) + 1, "a file name");
     if (report->found) {
-        status = first ? read_found(report, job, err) : STATUS_OK;
+        status = first ? read_found(job, err) : STATUS_OK;
     } else {
         status = clustering_contexts_open(&contexts, job->machine, devices, err);
         snprintf(report->device, sizeof report->device, "%s", contexts.names);
         if (status == STATUS_OK)
             status = matrix_input_reading(reading, &job->input, err);
         if (status == STATUS_OK)
-            status = make(job, report, &contexts.devices, err);
-        for (uint32_t i = 0; i < job->level_count && status == STATUS_OK && first; i++)
-            status = spread_rows(&job->level[i].outcome, job, err);
+            status = make(job, &contexts.devices, err);
+        for (uint32_t i = 0; i < report->level_count && status == STATUS_OK && first; i++)
+            status = spread_rows(&report->level[i].outcome, job, err);
         if (status == STATUS_OK && first)
-            status = store(job, report, err);
+            status = store(job, err);
         clustering_contexts_close(&contexts);
     }
     if (status != STATUS_OK || !first)
         return status;
-    if (!report->found)
-        tell_outcome(report, job);
+    drop_rows(report);
     if (job->about.names || (job->words && job->input.result && report->in_input)) {
         status = result_open(&report->images, report->output, err);
         if (job->words)
@@ -257,8 +255,7 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
 
 void clustering_report_clear(struct clustering_report *report)
 {
-    for (unsigned i = 0; i < CLUSTER_LEVELS; i++)
-        cluster_outcome_clear(&report->level[i].outcome);
+    cluster_levels_clear(report->level, CLUSTER_LEVELS);
     free(report->output);
     words_close(&report->words);
     result_close(&report->images);

@@ -22,16 +22,14 @@ struct cluster_job {
     struct matrix_source rows;    /* those of `input`, projected if `projected` is set, */
     struct projection projection; /* by this */
     bool projected;
-    char *parameters;                           /* canonical JSON */
-    char content[65];                           /* identity of the rows; "" until known */
-    struct cluster_level level[CLUSTER_LEVELS]; /* the outcome, for comparable rows */
-    uint32_t level_count;
-    bool words; /* look for words for the clusters */
+    char *parameters;                 /* canonical JSON */
+    char content[65];                 /* identity of the rows; "" until known */
+    struct clustering_report *report; /* its levels get the outcome, for comparable rows */
+    bool words;                       /* look for words for the clusters */
     /* Other values to store: name, metric, init (for levels above: init_above), seed, by_run,
      * weights; agreement and sweep come from the report. */
     struct result_clustering about;
     const char *init_above;
-    char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
 };
 
 /* Whether this process stores, locks and reports: the only one, or the first of several. */
@@ -54,14 +52,13 @@ enum status cluster_job_project(struct cluster_job *job, struct error *err);
 enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
                               struct error *err);
 
-/* Computes and stores levels, or finds existing ones, and fills the report. make: computes job->level
+/* Computes and stores levels, or finds existing ones, and fills the report. make: computes its levels
  * on at most `devices` devices; not called if the clusters exist. reading: set to the digest of rows
  * that processes read together, for `make` to pass on. */
-enum status
-cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsigned devices,
-                struct row_tree **reading,
-                enum status (*make)(struct cluster_job *job, struct clustering_report *report,
-                                    const struct cluster_devices *devices, struct error *err),
-                struct error *err);
+enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct row_tree **reading,
+                            enum status (*make)(struct cluster_job *job,
+                                                const struct cluster_devices *devices,
+                                                struct error *err),
+                            struct error *err);
 
 #endif

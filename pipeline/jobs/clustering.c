@@ -404,7 +404,7 @@ static enum status open_clustering(struct clustering *own, struct error *err)
     own->job.init_above = own->cluster.init == INIT_GIVEN ? init_names[INIT_KMEANSPP] : own->init;
     /* /clusters/NAME is the level of rows, NAME-2 the next one. */
     for (uint32_t i = 0; i < own->levels.count; i++)
-        snprintf(own->job.level_name[i], FEATURE_NAME_MAX, i ? "%.*s-%u" : "%.*s",
+        snprintf(own->job.report->level_name[i], FEATURE_NAME_MAX, i ? "%.*s-%u" : "%.*s",
                  i ? FEATURE_NAME_MAX - 4 : FEATURE_NAME_MAX - 1, name, i + 1);
     return cluster_job_claim(&own->job, &claim, err);
 }
@@ -461,11 +461,12 @@ static enum status project_rows(struct clustering *own, struct error *err)
 }
 
 /* Runs k-means for one k or for all, and compares the clusters with the folders. */
-static enum status run_kmeans(struct clustering *own, struct clustering_report *report,
-                              const struct cluster_devices *devices, struct error *err)
+static enum status run_kmeans(struct clustering *own, const struct cluster_devices *devices,
+                              struct error *err)
 {
+    struct clustering_report *report = own->job.report;
     const struct folders *folders = &own->folders;
-    struct cluster_level *level = own->job.level;
+    struct cluster_level *level = report->level;
     struct cluster_outcome *outcome = &level->outcome;
     enum status status = STATUS_OK;
     if (!cluster_job_is_first(&own->job) && !is_sweep(own))
@@ -515,8 +516,8 @@ static enum status leave_out_rows(struct clustering *own, struct error *err)
     return STATUS_OK;
 }
 
-static enum status make(struct cluster_job *job, struct clustering_report *report,
-                        const struct cluster_devices *devices, struct error *err)
+static enum status make(struct cluster_job *job, const struct cluster_devices *devices,
+                        struct error *err)
 {
     struct clustering *own = (struct clustering *)job;
     const struct clustering_machine *machine = job->machine;
@@ -526,8 +527,8 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
     if (status != STATUS_OK)
         return status;
     machine->progress.step(machine->watch.context, "k-means: reading rows");
-    status = run_kmeans(own, report, devices, err);
-    job->level_count = own->levels.count;
+    status = run_kmeans(own, devices, err);
+    job->report->level_count = own->levels.count;
     if (status == STATUS_OK && cluster_job_is_first(job))
         machine->progress.step(machine->watch.context, "k-means: storing the result");
     return status;
@@ -537,13 +538,14 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
                            struct error *err)
 {
     const int64_t start = clock_now();
-    struct clustering own = {.job = {.machine = &config->machine, .words = true}, .config = config};
+    struct clustering own = {.job = {.machine = &config->machine, .report = report, .words = true},
+                             .config = config};
     *report = (struct clustering_report){.mini_batch = (uint32_t)config->mini_batch};
     enum status status = open_clustering(&own, err);
     report->n_init = own.cluster.n_init;
     if (status == STATUS_OK)
         status = cluster_job_run(
-            report, &own.job,
+            &own.job,
             method_of(&own.cluster)->one_device && own.levels.split == 0 ? 1 : CLUSTERING_DEVICES,
             &own.cluster.reading, make, err);
     if (status == STATUS_OK && cluster_job_is_first(&own.job)) {

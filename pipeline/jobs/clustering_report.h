@@ -16,13 +16,11 @@ struct clustering_report {
     bool in_input;         /* it is the input */
     struct result *images; /* the open clpipe file whose images the rows are; or NULL */
     bool has_agreement;
-    struct result_agreement agreement; /* with the folders of the images */
-    unsigned level_count;              /* 1: it has no levels */
-    struct clustering_level {
-        char name[FEATURE_NAME_MAX];
-        struct cluster_outcome
-            outcome;           /* of what was found, without centroids, labels and distances */
-    } level[CLUSTER_LEVELS];   /* that of the rows, and those above */
+    struct result_agreement agreement;          /* with the folders of the images */
+    unsigned level_count;                       /* 1: it has no levels */
+    struct cluster_level level[CLUSTER_LEVELS]; /* that of the rows, and those above: when done,
+                                                 * without centroids, labels and distances */
+    char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
     struct result_sweep sweep; /* values NULL: k was given */
     struct words *words;       /* for its clusters, or NULL */
 };

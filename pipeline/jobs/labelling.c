@@ -79,8 +79,8 @@ static enum status write_parameters(struct labelling *own, struct error *err)
     char hex[65];
     const struct cluster_outcome *below = NULL;
     sha256_init(&state);
-    for (uint32_t i = 0; i < own->job.level_count; i++) {
-        const struct cluster_outcome *out = &own->job.level[i].outcome;
+    for (uint32_t i = 0; i < own->job.report->level_count; i++) {
+        const struct cluster_outcome *out = &own->job.report->level[i].outcome;
         if (below)
             sha256_update(&state, out->labels, below->k * sizeof *out->labels);
         sha256_update(&state, out->centroids,
@@ -111,13 +111,13 @@ static enum status write_parameters(struct labelling *own, struct error *err)
 static enum status read_levels(struct labelling *own, struct error *err)
 {
     const struct result_clusters *clusters = own->clusters, *above;
-    struct cluster_job *job = &own->job;
+    struct clustering_report *report = own->job.report;
     enum status status = STATUS_OK;
     int32_t *parents = NULL;
     while (status == STATUS_OK) {
-        struct cluster_outcome *out = &job->level[job->level_count].outcome;
+        struct cluster_outcome *out = &report->level[report->level_count].outcome;
         const size_t values = (size_t)clusters->k * clusters->dimension;
-        snprintf(job->level_name[job->level_count++], FEATURE_NAME_MAX, "%s", clusters->name);
+        snprintf(report->level_name[report->level_count++], FEATURE_NAME_MAX, "%s", clusters->name);
         *out = (struct cluster_outcome){.k = clusters->k,
                                         .dimension = clusters->dimension,
                                         .converged = true,
@@ -129,7 +129,8 @@ static enum status read_levels(struct labelling *own, struct error *err)
         if (!out->centroids || !out->sizes || !out->nearest)
             return error_memory(err, values * sizeof *out->centroids, "centroids");
         status = result_clusters_read(clusters, out->centroids, NULL, NULL, NULL, NULL, err);
-        if (status != STATUS_OK || own->clusters->level != 1 || job->level_count == CLUSTER_LEVELS)
+        if (status != STATUS_OK || own->clusters->level != 1 ||
+            report->level_count == CLUSTER_LEVELS)
             break;
         status = result_parents_read(&parents, &above, own->from, clusters, err);
         clusters = above;
@@ -188,15 +189,15 @@ static enum status open_labelling(struct labelling *own, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static enum status make(struct cluster_job *job, struct clustering_report *report,
-                        const struct cluster_devices *devices, struct error *err)
+static enum status make(struct cluster_job *job, const struct cluster_devices *devices,
+                        struct error *err)
 {
     struct labelling *own = (struct labelling *)job;
     const struct clustering_machine *machine = job->machine;
-    struct cluster_outcome *out = &job->level[0].outcome;
+    struct clustering_report *report = job->report;
+    struct cluster_outcome *out = &report->level[0].outcome;
     const bool first = cluster_job_is_first(job);
     const uint64_t rows = job->rows.rows;
-    (void)report;
     if (first) {
         out->rows = rows;
         out->labels = malloc((size_t)rows * sizeof *out->labels);
@@ -211,7 +212,8 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
         return status;
     labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, rows, 0, out->k);
     out->inertia = labelled_inertia(out->labels, out->distances, NULL, rows);
-    status = cluster_levels_spread(job->level, job->level_count, &job->rows, &own->cluster, err);
+    status =
+        cluster_levels_spread(report->level, report->level_count, &job->rows, &own->cluster, err);
     machine->progress.step(machine->watch.context, "storing the labels");
     return status;
 }
@@ -220,12 +222,12 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
                           struct error *err)
 {
     const int64_t start = clock_now();
-    struct labelling own = {.job = {.machine = &config->machine}, .config = config};
+    struct labelling own = {.job = {.machine = &config->machine, .report = report},
+                            .config = config};
     *report = (struct clustering_report){0};
     enum status status = open_labelling(&own, err);
     if (status == STATUS_OK)
-        status =
-            cluster_job_run(report, &own.job, CLUSTERING_DEVICES, &own.cluster.reading, make, err);
+        status = cluster_job_run(&own.job, CLUSTERING_DEVICES, &own.cluster.reading, make, err);
     if (status == STATUS_OK && cluster_job_is_first(&own.job))
         report->seconds = clock_seconds_since(start);
     cluster_job_close(&own.job);
