@@ -7,6 +7,7 @@
 #include "test_kmeans_reference.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static struct ocl_devices devices;
 
@@ -699,6 +700,65 @@ static void check_copies(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
+/* How many commands of that name a closed trace has. */
+static unsigned commands_in(const char *trace, const char *name)
+{
+    char *line = NULL, wanted[80];
+    size_t room = 0;
+    unsigned found = 0;
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    snprintf(wanted, sizeof wanted, "\"ph\":\"X\",\"name\":\"%s\"", name);
+    while (getline(&line, &room, file) > 0)
+        for (const char *at = line; (at = strstr(at, wanted)); at++)
+            found++;
+    free(line);
+    fclose(file);
+    return found;
+}
+
+/* With tensor cores, k-means++ by lists chooses all but the first seeds of a mixture. Copies of 60 rows, of which
+ * two are often drawn for one seed, leave rounds to launches; the seeds are the reference's, too. */
+static void check_lists(struct ocl_context *shared, bool fewer)
+{
+    enum { ROWS = 700, COLUMNS = 19, K = 37, DISTINCT = 60 };
+    static const struct path tensor = {
+        "tensor cores", {true, true, false, false, true, false, 1}, 256 << 20, 2, true};
+    unsigned launched[2];
+    if (fewer || !ocl_context_device(shared)->fp64 ||
+        ocl_context_device(shared)->max_work_group < KMEANS_LISTED_ITEMS)
+        return;
+    for (int copies = 0; copies < 2; copies++) {
+        char path[] = "/tmp/clpipe-test-trace-XXXXXX";
+        struct matrix m = {ROWS, COLUMNS, malloc(sizeof(float) * ROWS * COLUMNS)};
+        float *wanted = malloc(sizeof *wanted * K * COLUMNS);
+        struct ocl_context *context;
+        struct trace *trace;
+        struct error err = ERROR_INIT;
+        fill_matrix(&m, FILL_MIXTURE, 4);
+        for (uint32_t i = DISTINCT; i < ROWS && copies; i++)
+            memcpy(m.x + (size_t)i * COLUMNS, m.x + (size_t)(i % DISTINCT) * COLUMNS,
+                   COLUMNS * sizeof *m.x);
+        ref_plus_plus(wanted, &m, K, 77);
+        close(mkstemp(path));
+        assert_int_equal(trace_open(&trace, path, &err), STATUS_OK);
+        assert_int_equal(ocl_context_open(&context, ocl_context_device(shared), trace, &err),
+                         STATUS_OK);
+        float *c = first_centroids(context, &m, K, INIT_KMEANSPP, &tensor, "lists");
+        ocl_context_close(&context);
+        assert_int_equal(trace_close(&trace, &err), STATUS_OK);
+        assert_memory_equal(c, wanted, sizeof *c * K * COLUMNS);
+        assert_true(commands_in(path, "seed listed") > 0);
+        launched[copies] = commands_in(path, "seed take");
+        unlink(path);
+        free(c);
+        free(wanted);
+        free(m.x);
+    }
+    assert_int_equal(launched[0], 2); /* before the lists, and for them */
+    assert_true(launched[1] > 2);
+}
+
 /* Seeding several sets at once gives the same seeds as seeding each set alone, for a mixture, large
  * offsets and huge values. A set with too few distinct rows is not seeded. */
 static void check_sets(struct ocl_context *context, bool fewer)
@@ -751,6 +811,7 @@ static void test_seeding(void **state)
     (void)state;
     for_each_device(check_seeding);
     for_each_device(check_copies);
+    for_each_device(check_lists);
     for_each_device(check_sets);
 }
 
