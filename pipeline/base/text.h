@@ -43,4 +43,10 @@ static inline void text_size_add(struct text_size *size, uint64_t length)
 /* The C locale, in which the decimal point is '.'. */
 locale_t text_c_locale(void);
 
+/* Texts of someone else, such as the values of a repeatable option, in the order given. */
+struct text_list {
+    const char **text;
+    unsigned count;
+};
+
 #endif

@@ -16,7 +16,7 @@
 /* The options of the command. */
 struct evaluate_options {
     struct options common;
-    struct text_list features, metrics, names;
+    struct text_list metrics;
     struct evaluation_config config;
 };
 
@@ -167,12 +167,8 @@ static enum status run_evaluate(const struct options *options, struct error *err
         return status;
     struct evaluation_config config = own->config;
     config.file = options->operand[0];
-    config.features = own->features.text;
-    config.feature_count = own->features.count;
     config.metrics = metrics;
     config.metric_count = metric_count;
-    config.names = own->names.text;
-    config.name_count = own->names.count;
     call_start(options, 0);
     options_machine(&config.machine, options);
     status = evaluation_run(&evaluation, &config, err);
@@ -183,12 +179,12 @@ static enum status run_evaluate(const struct options *options, struct error *err
 }
 
 static const struct option rows[] = {
-    LIST("feature", features, "NAME[:W]+...",
+    LIST("feature", config.features, "NAME[:W]+...",
          "feature to measure, or several joined with weights; repeatable",
          .note = "each feature of the file, and its preset"),
     LIST("metric", metrics, "euclidean|cosine|hellinger", "distance; repeatable",
          .note = "hellinger for l1 histograms, else euclidean"),
-    LIST("name", names, "NAME", "clustering to measure; repeatable",
+    LIST("name", config.names, "NAME", "clustering to measure; repeatable",
          .note = "all clusterings of the file"),
     TEXT("classes", config.classes, "FILE.csv|cls",
          "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; "

@@ -480,52 +480,6 @@ static void print_status(struct sink *sink, const char *json)
     parameters_close(&status);
 }
 
-static void print_unfinished(struct sink *sink, const struct unfinished *unfinished,
-                             const char *file)
-{
-    char when[32], ago[48] = "", ranks[40] = "";
-    if (!unfinished->exists)
-        return;
-    if (file && unfinished->ranks > 0)
-        sink_line(sink, "%s   does not exist yet: an ingest by %u ranks is unfinished", file,
-                  unfinished->ranks);
-    else if (file)
-        sink_line(sink, "%s   does not exist yet: a %s", file,
-                  unfinished->has_log ? "run is unfinished" : "command is at work");
-    if (unfinished->ranks > 0)
-        sink_line(sink, "  %-9s %u of %u have finished their part", "ranks", unfinished->ranks_done,
-                  unfinished->ranks);
-    if (unfinished->has_log) {
-        const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
-        sink_line(sink, "  %-9s %s done: %s, %s, %s skipped", "partial",
-                  NUMBER_OF(unfinished->records, "file"),
-                  NUMBER_OF(unfinished->by_reason[REASON_NONE], "image"),
-                  NUMBER_OF(failures_counted(unfinished->by_reason), "failure"),
-                  COUNT_TEXT(unfinished->by_reason[REASON_NOT_AN_IMAGE]));
-        clock_iso8601(when, unfinished->written_ns / 1000000000);
-        if (seconds >= 1)
-            snprintf(ago, sizeof ago, " (%s ago)", DURATION_TEXT(seconds));
-        sink_line(sink, "%12s%s in %s, last written %s%s", "", BYTES_TEXT(unfinished->bytes),
-                  unfinished->path, when, ago);
-    }
-    const bool used = unfinished->in_use || unfinished->may_be_used;
-    sink_line(sink, "  %-9s %s%s", "at work", used && !unfinished->in_use ? "perhaps " : "",
-              used ? unfinished->holder : "no process");
-    if (unfinished->status)
-        print_status(sink, unfinished->status);
-    if ((!unfinished->has_log && unfinished->ranks == 0) || unfinished->in_use)
-        return;
-    if (unfinished->ranks > 0)
-        snprintf(ranks, sizeof ranks, " with %u ranks", unfinished->ranks);
-    char *directory = unfinished->command ? other_directory(unfinished) : NULL;
-    if (unfinished->command)
-        sink_line(sink, "  %-9s %s%s%s%s", "resume", directory ? "cd " : "",
-                  directory ? directory : "", directory ? " && " : "", unfinished->command);
-    else
-        sink_line(sink, "  %-9s run the same command again%s", "resume", ranks);
-    free(directory);
-}
-
 /* Reports unfinished clusterings of `file`, whose checkpoints lie beside it. */
 static void tell_checkpoints(struct sink *sink, struct json *json, const char *file)
 {
@@ -566,39 +520,48 @@ static void tell_checkpoints(struct sink *sink, struct json *json, const char *f
     free(target);
 }
 
-static void json_unfinished(struct json *json, const struct unfinished *unfinished)
+/* What to do about work that no process continues. */
+static void print_resume(struct sink *sink, const struct unfinished *unfinished)
 {
-    char when[32];
-    if (!unfinished->exists) {
-        report_bytes(json, "unfinished", NULL);
+    char ranks[40] = "";
+    if ((!unfinished->has_log && unfinished->ranks == 0) || unfinished->in_use)
         return;
-    }
-    json_open_object(json, "unfinished");
-    report_bytes(json, "directory", unfinished->path);
-    json_bool(json, "in_use", unfinished->in_use);
-    json_bool(json, "may_be_in_use", unfinished->may_be_used);
-    report_bytes(json, "process", unfinished->holder[0] ? unfinished->holder : NULL);
-    if (unfinished->ranks > 0) {
-        json_uint(json, "ranks", unfinished->ranks);
-        json_uint(json, "ranks_done", unfinished->ranks_done);
-    }
-    if (unfinished->status && parameters_length(unfinished->status) == strlen(unfinished->status))
-        json_raw(json, "status", unfinished->status);
+    if (unfinished->ranks > 0)
+        snprintf(ranks, sizeof ranks, " with %u ranks", unfinished->ranks);
+    char *directory = unfinished->command ? other_directory(unfinished) : NULL;
+    if (unfinished->command)
+        sink_line(sink, "  %-9s %s%s%s%s", "resume", directory ? "cd " : "",
+                  directory ? directory : "", directory ? " && " : "", unfinished->command);
     else
-        json_null(json, "status");
-    if (unfinished->has_log) {
-        json_uint(json, "files", unfinished->records);
-        json_uint(json, "images", unfinished->by_reason[REASON_NONE]);
-        json_uint(json, "failed", failures_counted(unfinished->by_reason));
-        json_uint(json, "files_not_images", unfinished->by_reason[REASON_NOT_AN_IMAGE]);
-        json_uint(json, "runs", unfinished->runs);
-        json_uint(json, "log_bytes", unfinished->bytes);
-        clock_iso8601(when, unfinished->written_ns / 1000000000);
-        json_string(json, "last_written", when);
-        report_bytes(json, "command", unfinished->command);
-        report_bytes(json, "working_directory", unfinished->directory);
-    }
-    json_close_object(json);
+        sink_line(sink, "  %-9s run the same command again%s", "resume", ranks);
+    free(directory);
+}
+
+/* The log of the work. */
+static void tell_log(struct sink *sink, struct json *json, const struct unfinished *unfinished)
+{
+    char when[32], ago[48] = "";
+    const uint64_t images = unfinished->by_reason[REASON_NONE],
+                   failed = failures_counted(unfinished->by_reason),
+                   skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
+    const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
+    sink_line(sink, "  %-9s %s done: %s, %s, %s skipped", "partial",
+              NUMBER_OF(unfinished->records, "file"), NUMBER_OF(images, "image"),
+              NUMBER_OF(failed, "failure"), COUNT_TEXT(skipped));
+    clock_iso8601(when, unfinished->written_ns / 1000000000);
+    if (seconds >= 1)
+        snprintf(ago, sizeof ago, " (%s ago)", DURATION_TEXT(seconds));
+    sink_line(sink, "%12s%s in %s, last written %s%s", "", BYTES_TEXT(unfinished->bytes),
+              unfinished->path, when, ago);
+    json_uint(json, "files", unfinished->records);
+    json_uint(json, "images", images);
+    json_uint(json, "failed", failed);
+    json_uint(json, "files_not_images", skipped);
+    json_uint(json, "runs", unfinished->runs);
+    json_uint(json, "log_bytes", unfinished->bytes);
+    json_string(json, "last_written", when);
+    report_bytes(json, "command", unfinished->command);
+    report_bytes(json, "working_directory", unfinished->directory);
 }
 
 /* `file`: the output's name for the heading if the file does not exist yet, else NULL. The member "unfinished"
@@ -606,8 +569,41 @@ static void json_unfinished(struct json *json, const struct unfinished *unfinish
 static void tell_unfinished(struct sink *sink, struct json *json,
                             const struct unfinished *unfinished, const char *file)
 {
-    print_unfinished(sink, unfinished, file);
-    json_unfinished(json, unfinished);
+    const char *status = unfinished->status;
+    const bool used = unfinished->in_use || unfinished->may_be_used;
+    if (!unfinished->exists) {
+        json_null(json, "unfinished");
+        return;
+    }
+    if (file && unfinished->ranks > 0)
+        sink_line(sink, "%s   does not exist yet: an ingest by %u ranks is unfinished", file,
+                  unfinished->ranks);
+    else if (file)
+        sink_line(sink, "%s   does not exist yet: a %s", file,
+                  unfinished->has_log ? "run is unfinished" : "command is at work");
+    json_open_object(json, "unfinished");
+    report_bytes(json, "directory", unfinished->path);
+    json_bool(json, "in_use", unfinished->in_use);
+    json_bool(json, "may_be_in_use", unfinished->may_be_used);
+    report_bytes(json, "process", unfinished->holder[0] ? unfinished->holder : NULL);
+    if (unfinished->ranks > 0) {
+        sink_line(sink, "  %-9s %u of %u have finished their part", "ranks", unfinished->ranks_done,
+                  unfinished->ranks);
+        json_uint(json, "ranks", unfinished->ranks);
+        json_uint(json, "ranks_done", unfinished->ranks_done);
+    }
+    if (status && parameters_length(status) == strlen(status))
+        json_raw(json, "status", status);
+    else
+        json_null(json, "status");
+    if (unfinished->has_log)
+        tell_log(sink, json, unfinished);
+    json_close_object(json);
+    sink_line(sink, "  %-9s %s%s", "at work", used && !unfinished->in_use ? "perhaps " : "",
+              used ? unfinished->holder : "no process");
+    if (status)
+        print_status(sink, status);
+    print_resume(sink, unfinished);
 }
 
 /* --- the command ----------------------------------------------------------------------------- */

@@ -9,18 +9,13 @@
 #include "base/error.h"
 #include "base/list_share.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct call;
 struct command;
-
-/* The values of a repeatable option, in the order given. */
-struct text_list {
-    const char **text;
-    unsigned count;
-};
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };

@@ -115,18 +115,18 @@ static enum status rank_features(struct evaluation *evaluation,
 {
     const unsigned own = evaluation->result->feature_count;
     const unsigned all = own + (evaluation->result->preset != NULL);
-    const unsigned count = config->feature_count ? config->feature_count : all;
+    const unsigned count = config->features.count ? config->features.count : all;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     evaluation->features =
         held_array(&evaluation->held, (uint64_t)count * metrics, sizeof *evaluation->features);
     enum status status = held_check(&evaluation->held, "features", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        if (config->feature_count || i == own || own == 1 ||
+        if (config->features.count || i == own || own == 1 ||
             !result_feature_describes(&evaluation->result->features[i]))
             status = rank_feature(evaluation,
-                                  config->feature_count ? config->features[i]
-                                  : i == own            ? RESULT_PRESET
-                                                        : evaluation->result->features[i].name,
+                                  config->features.count ? config->features.text[i]
+                                  : i == own             ? RESULT_PRESET
+                                                         : evaluation->result->features[i].name,
                                   config, err);
     return status;
 }
@@ -165,13 +165,13 @@ static enum status compare_all_clusters(struct evaluation *evaluation,
                                         const struct evaluation_config *config, struct error *err)
 {
     const unsigned all = evaluation->result->clusters_count;
-    const unsigned count = config->name_count ? config->name_count : all;
+    const unsigned count = config->names.count ? config->names.count : all;
     evaluation->clusters = held_array(&evaluation->held, count, sizeof *evaluation->clusters);
     enum status status = held_check(&evaluation->held, "clusterings", err);
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         const struct result_clusters *clusters = &evaluation->result->clusters[i];
-        if (config->name_count)
-            status = choose_clusters(&clusters, evaluation->result, config->names[i], err);
+        if (config->names.count)
+            status = choose_clusters(&clusters, evaluation->result, config->names.text[i], err);
         if (status == STATUS_OK)
             status = compare_clusters(evaluation, clusters, err);
     }

@@ -4,6 +4,7 @@
 #define CLPIPE_JOBS_EVALUATION_H
 
 #include "base/held.h"
+#include "base/text.h"
 #include "jobs/classes.h"
 #include "jobs/machine.h"
 #include "neighbours/ranking.h"
@@ -13,8 +14,7 @@ struct evaluation_config {
     const char *file;    /* a clpipe file */
     const char *classes; /* a table (classes.h); NULL: folders */
     /* Features as for feature_matrix_open; none: all features of the file. */
-    const char *const *features;
-    unsigned feature_count;
+    struct text_list features;
     /* Metrics; none: the default of each feature. */
     const enum cluster_metric *metrics;
     unsigned metric_count;
@@ -22,8 +22,7 @@ struct evaluation_config {
     uint64_t expand; /* replace rows by means with this many neighbours (neighbours/expansion.h) */
     bool diffuse;    /* rank rows by diffusion (neighbours/diffusion.h) */
     /* Clusterings; none: all clusterings of the file. */
-    const char *const *names;
-    unsigned name_count;
+    struct text_list names;
     struct clustering_machine machine; /* no device is used */
 };
 
