@@ -759,6 +759,51 @@ static void check_lists(struct ocl_context *shared, bool fewer)
     assert_true(launched[1] > 2);
 }
 
+/* The same for more seeds than a batch has, for one block of rows, whole blocks and a part of one, with and
+ * without weights, some of them 0: lists choose what the host does. */
+static void check_more_lists(struct ocl_context *context, bool fewer)
+{
+    enum { ROWS = 1500, COLUMNS = 5, PATHS = 2 };
+    static const struct path both[PATHS] = {
+        {"tensor cores", {true, true, false, false, true, false, 1}, 256 << 20, 2, true},
+        {"exact on the host", {true, false, true, false, false, true, 1}, 256 << 20, 2, true}};
+    static const struct {
+        uint32_t rows, k;
+        bool weighted;
+    } shapes[] = {{256, 90, false}, {1024, 300, true}, {1500, 600, false}, {1500, 290, true}};
+    struct matrix m = {ROWS, COLUMNS, malloc(sizeof(float) * ROWS * COLUMNS)};
+    float weights[ROWS];
+    if (fewer)
+        goto out;
+    fill_matrix(&m, FILL_MIXTURE, 9);
+    for (uint32_t i = 0; i < ROWS; i++)
+        weights[i] = i % 7 == 3 ? 0 : ldexpf(1 + (float)(i % 5), (int)(i % 11) - 5);
+    for (size_t s = 0; s < COUNT_OF(shapes); s++) {
+        struct cluster_outcome found[PATHS];
+        struct matrix part = {shapes[s].rows, COLUMNS, m.x};
+        struct matrix_source source = matrix_source_of(&part);
+        for (int p = 0; p < PATHS; p++) {
+            struct cluster_config config;
+            struct error err = ERROR_INIT;
+            cluster_config_default(&config);
+            config.k = shapes[s].k;
+            config.weights = shapes[s].weighted ? weights : NULL;
+            config.max_iter = 0;
+            config.memory = both[p].memory;
+            config.threads = both[p].threads;
+            if (cluster_run_on(&found[p], context, &source, &config, &both[p].choice, &err) !=
+                STATUS_OK)
+                fail_msg("%u rows, %s: %s", part.n, both[p].name, err.sentence);
+        }
+        assert_memory_equal(found[0].centroids, found[1].centroids,
+                            sizeof(float) * shapes[s].k * COLUMNS);
+        cluster_outcome_clear(&found[0]);
+        cluster_outcome_clear(&found[1]);
+    }
+out:
+    free(m.x);
+}
+
 /* Seeding several sets at once gives the same seeds as seeding each set alone, for a mixture, large
  * offsets and huge values. A set with too few distinct rows is not seeded. */
 static void check_sets(struct ocl_context *context, bool fewer)
@@ -812,6 +857,7 @@ static void test_seeding(void **state)
     for_each_device(check_seeding);
     for_each_device(check_copies);
     for_each_device(check_lists);
+    for_each_device(check_more_lists);
     for_each_device(check_sets);
 }
 
