@@ -45,7 +45,7 @@ static enum status list_objects(const struct options *options, struct error *err
     options->call->wall_told = true; /* a list, one object per line */
     enum status status = result_open(&result, options->operand[0], err);
     if (status == STATUS_OK)
-        status = objects_list(&objects, result, err);
+        status = objects_list(&objects, result->file, err);
     json_open_array(json, NULL);
     for (unsigned i = 0; i < objects.count && status == STATUS_OK; i++) {
         const struct object *object = &objects.object[i];
@@ -95,7 +95,7 @@ static enum status run_remove(const struct options *options, struct error *err)
         return list_objects(options, err);
     enum status status = open_file(&result, &lock, options, err);
     if (status == STATUS_OK)
-        status = objects_list(&objects, result, err);
+        status = objects_list(&objects, result->file, err);
     if (status == STATUS_OK && !(remove = calloc(objects.count + 1u, sizeof *remove)))
         status = error_memory(err, objects.count, "a list of objects");
     for (unsigned i = 1; i < options->operand_count && status == STATUS_OK; i++) {

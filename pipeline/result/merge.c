@@ -60,7 +60,7 @@ struct merge_inputs {
     unsigned source_count;
     uint64_t images, failures;
     hid_t replaced;    /* the file that the merge replaces, open without its parts; invalid: none */
-    char dropped[320]; /* its clusterings and other objects (objects_names) */
+    char dropped[320]; /* names of its clusterings and other objects, cut to fit */
 };
 
 struct merge {
@@ -159,7 +159,7 @@ static enum status note_left_out(struct merge_report *report, struct result *res
 {
     struct objects objects;
     char shown[200];
-    enum status status = objects_list(&objects, result, err);
+    enum status status = objects_list(&objects, result->file, err);
     if (status == STATUS_OK && objects.count > 0 && report->left_out == 0)
         snprintf(report->first_left_out, sizeof report->first_left_out, "%s: %s",
                  path_for_message(shown, sizeof shown, result->path), objects.object[0].name);
@@ -445,10 +445,14 @@ static enum status check_output(struct merge_inputs *inputs, const char *output,
                                 struct error *err)
 {
     struct stat out, st;
+    struct objects objects = {.count = 0};
     const char *shown = PATH_TEXT(output);
     enum status status = open_output(&inputs->replaced, output, err);
     if (status == STATUS_OK && inputs->replaced > 0)
-        status = objects_names(inputs->dropped, sizeof inputs->dropped, inputs->replaced, err);
+        status = objects_list(&objects, inputs->replaced, err);
+    for (unsigned i = 0; i < objects.count; i++)
+        text_add_name(inputs->dropped, sizeof inputs->dropped, objects.object[i].name);
+    objects_clear(&objects);
     if (status == STATUS_OK && keep_objects && *inputs->dropped)
         return error_set(err, STATUS_USAGE,
                          "%s holds %s, which a merge does not keep, and its parts have changed: "

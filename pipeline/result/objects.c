@@ -33,8 +33,8 @@ static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, vo
     return 0;
 }
 
-static enum status add_object(struct objects *out, struct result *result, enum object_kind kind,
-                              const char *name, const char *feature, struct error *err)
+static enum status add_object(struct objects *out, hid_t file, enum object_kind kind,
+                              const char *name, struct error *err)
 {
     struct object *grown = array_with_room(out->object, out->count, sizeof *grown);
     if (!grown)
@@ -43,71 +43,40 @@ static enum status add_object(struct objects *out, struct result *result, enum o
     struct object *object = &out->object[out->count++];
     *object = (struct object){.kind = kind};
     snprintf(object->name, sizeof object->name, "%s/%s", kinds[kind].group, name);
-    snprintf(object->feature, sizeof object->feature, "%s", feature);
-    H5_SCOPED hid_t id = H5Oopen(result->file, object->name, H5P_DEFAULT);
-    if (id > 0)
-        H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
-    return STATUS_OK;
-}
-
-static enum status add_members(struct objects *out, struct result *result, enum object_kind kind,
-                               struct error *err)
-{
-    struct h5_names names;
-    H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status = h5_list_own(&names, &group, result->file, kinds[kind].group,
-                                     kinds[kind].type, kinds[kind].mark, err);
-    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        const char *name = names.name[i];
-        if (schema_name_valid(name))
-            status =
-                add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
-    }
-    h5_free_names(&names);
+    H5_SCOPED hid_t id = H5Oopen(file, object->name, H5P_DEFAULT);
+    if (id < 0)
+        return h5_failed(err, "H5Oopen", "read", file);
+    H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
+    if (kind == OBJECT_FEATURE || kind == OBJECT_NEIGHBOURS)
+        snprintf(object->feature, sizeof object->feature, "%s", name);
+    const enum status status =
+        kind == OBJECT_CLUSTERS
+            ? h5_get_short_text(object->feature, sizeof object->feature, id, "feature", err)
+            : STATUS_OK;
     return status;
 }
 
-enum status objects_list(struct objects *out, struct result *result, struct error *err)
+enum status objects_list(struct objects *out, hid_t file, struct error *err)
 {
     enum status status = STATUS_OK;
     *out = (struct objects){0};
-    for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++)
-        status = add_object(out, result, OBJECT_CLUSTERS, result->clusters[i].name,
-                            result->clusters[i].feature, err);
-    for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
-        const struct result_feature *feature = &result->features[i];
-        if (result_feature_imported(feature))
-            status = add_object(out, result, OBJECT_FEATURE, feature->name, feature->name, err);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
+        struct h5_names names;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
+        status =
+            h5_list_own(&names, &group, file, kinds[i].group, kinds[i].type, kinds[i].mark, err);
+        for (unsigned j = 0; j < names.count && status == STATUS_OK; j++)
+            if (schema_name_valid(names.name[j]))
+                status = add_object(out, file, i, names.name[j], err);
+        h5_free_names(&names);
     }
-    if (status == STATUS_OK)
-        status = add_members(out, result, OBJECT_NEIGHBOURS, err);
-    return status == STATUS_OK ? add_members(out, result, OBJECT_SELECTION, err) : status;
+    return status;
 }
 
 void objects_clear(struct objects *objects)
 {
     free(objects->object);
     *objects = (struct objects){0};
-}
-
-enum status objects_names(char *names, size_t size, hid_t file, struct error *err)
-{
-    enum status status = STATUS_OK;
-    *names = '\0';
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
-        struct h5_names members;
-        H5_SCOPED hid_t group = H5I_INVALID_HID;
-        status =
-            h5_list_own(&members, &group, file, kinds[i].group, kinds[i].type, kinds[i].mark, err);
-        for (unsigned j = 0; j < members.count && status == STATUS_OK; j++) {
-            char name[OBJECT_NAME_MAX];
-            snprintf(name, sizeof name, "%s/%s", kinds[i].group, members.name[j]);
-            if (schema_name_valid(members.name[j]))
-                text_add_name(names, size, name);
-        }
-        h5_free_names(&members);
-    }
-    return status;
 }
 
 /* The error for a name that no object has. */

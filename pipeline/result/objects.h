@@ -24,12 +24,10 @@ struct objects {
     unsigned count;
 };
 
-/* All objects, by kind and name. Clear it even after a failure. */
-enum status objects_list(struct objects *out, struct result *result, struct error *err);
+/* All objects of an open file, whose parts may be missing, by kind and name. Clear it even after a
+ * failure. */
+enum status objects_list(struct objects *out, hid_t file, struct error *err);
 void objects_clear(struct objects *objects);
-
-/* The names of all objects of an open file, whose parts may be missing, with commas between; cut to fit. */
-enum status objects_names(char *names, size_t size, hid_t file, struct error *err);
 
 /* Finds one by name, with or without a leading '/', or by its last component if that is
  * unambiguous. STATUS_USAGE: none, or several. */

@@ -22,6 +22,7 @@
  * this folder. */
 struct result {
     char *path;
+    int64_t file;                         /* of HDF5 */
     char *version, *created, *parameters; /* parameters: JSON */
     char *preset;                         /* JSON (preset.h), or NULL */
 #define RESULT_PRESET "preset"            /* the name of its features, joined */
@@ -39,7 +40,6 @@ struct result {
     unsigned source_count, feature_count, clusters_count, run_count;
     uint32_t thumbnail_size; /* longest side of thumbnails in pixels; 0: none */
 
-    int64_t file;          /* of HDF5 */
     uint64_t failed_calls; /* of HDF5, before it was opened */
     struct axes *axes;
     struct rows *images, *failures;

@@ -387,7 +387,7 @@ static void tell_dropped(const struct store *store)
                         "the imported feature '%s' is removed because the file is started over",
                         old->features[i].name);
     struct objects objects = {.count = 0};
-    if (old && objects_list(&objects, store->replaced, NULL) == STATUS_OK)
+    if (old && objects_list(&objects, store->replaced->file, NULL) == STATUS_OK)
         for (unsigned i = 0; i < objects.count; i++)
             if (objects.object[i].kind == OBJECT_NEIGHBOURS ||
                 objects.object[i].kind == OBJECT_SELECTION)
