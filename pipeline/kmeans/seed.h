@@ -63,32 +63,6 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
                            const double *upto, uint64_t blocks, const struct seed_draws *draws,
                            struct error *err);
 
-/* For each row, the rows that it can bring nearer to their seeds, in device memory. Starts zeroed; after
- * seed_lists_make, release `held`. */
-struct seed_lists {
-    bool made;
-    uint32_t due; /* the number of seeds from which on it is worthwhile; 0: not known yet */
-    struct lane_held *held;
-    cl_kernel choose, copy;
-    cl_mem ends, listed, apart, seeds;
-};
-/* Whether to list them now that there are `from` seeds: if it saves more time than it takes. */
-bool seed_lists_due(struct seed_lists *lists, const struct shard *shard,
-                    const struct seed_draws *draws, uint32_t from);
-/* Lists them, if there is room: lists->made. `own` has the distances to all seeds so far. */
-enum status seed_lists_make(struct seed_lists *lists, struct shard *shard,
-                            const struct seed_tile *own, struct error *err);
-/* What rounds of seeding have in device memory: see seed_device.c. */
-struct seed_buffers {
-    cl_mem random, upto, totals, state;
-};
-/* Enqueues the choice of seeds `from` to `to` - 1, which go to the filter's centroids, up to the first one that
- * takes a round of launches: the state has how many there are then. */
-enum status seed_lists_launch(const struct seed_lists *lists, const struct shard *shard,
-                              const struct seed_tile *own, const struct seed_draws *draws,
-                              const struct seed_buffers *buffers, uint32_t from, uint32_t to,
-                              struct error *err);
-
 /* k-means++ with random numbers of `stream`. weights: of the rank's rows, or NULL: all 1.
  * checkpoint: NULL keeps no state. */
 enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,

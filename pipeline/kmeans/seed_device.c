@@ -4,18 +4,34 @@
  *   seed_half    the rows that may be nearer to a candidate, in float16
  *   seed_exact   their distances, sums in order, and, by the last work-group, the choice
  *
- * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. Once lists are
- * made (seed_lists.c), a single launch does all rounds of a batch, or those before one that needs the three. */
+ * Their arguments do not change, as the device counts the rounds; the host waits once in a batch. Once the rows
+ * that each candidate can bring nearer are listed (kmeans_lists.cl), a single launch does all rounds of a batch,
+ * or those before one that needs the three. */
 #include "kmeans/seed.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Rounds after which the host can stop: of three launches each, and of one for all. */
 #define ROUNDS_LAUNCHED 64
 #define BATCH           KMEANS_SEED_BATCH
 
+/* Lists are made once a seed has at most this many rows on average, which is also what a candidate
+ * can bring nearer if rows and seeds are much alike; they hold at most MOST times the rows. */
+#define ROWS_EACH 256
+#define MOST      1024
+/* Making them takes about as long as one round for this many rows. */
+#define ROWS_ROUND 64
+/* Bytes of a row while they are made, besides its float16 copy. */
+#define BESIDE_ROW 64
+
 enum step { TAKE, FILTER, EXACT, STEPS };
+
+/* For each row, the rows that it can bring nearer to their seeds, in device memory. */
+struct lists {
+    bool made;
+    uint32_t due; /* the number of seeds from which on it is worthwhile; 0: not known yet */
+    cl_kernel choose, copy;
+    cl_mem ends, listed, apart, seeds;
+};
 
 struct rounds {
     struct shard *shard;
@@ -27,11 +43,10 @@ struct rounds {
     const struct seed_draws *draws;
     struct seed_launch *launches; /* STEPS x tiles */
     struct float16_candidates candidates;
-    struct seed_lists lists;
+    struct lists lists;
     /* random: KMEANS_TRIALS_MAX for each round of a batch; totals: what remains after it; state: KMEANS_SEED_STATE
      * values; sums and upto: blocks x KMEANS_TRIALS_MAX, what would remain in each, and in all up to it. */
-    struct seed_buffers buffers;
-    cl_mem sums;
+    cl_mem random, totals, state, sums, upto;
     double *host_random, *host_totals, *host_upto;
     cl_uint blocks, groups; /* groups: of a round's launches of seed_exact */
 };
@@ -56,10 +71,9 @@ static enum status take_args(const struct rounds *rounds, uint32_t i, cl_uint tr
     struct seed_launch *take = launch_of(rounds, TAKE, i);
     take->items = (trials + seed_groups(rows, 1)) * take->group;
     return ocl_args(take->kernel, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
-                    OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer),
-                    OCL_ARG(rounds->buffers.state), OCL_ARG(rounds->buffers.upto),
-                    OCL_ARG(rounds->buffers.random), OCL_ARG(weights), OCL_ARG(own->distances),
-                    OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
+                    OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer), OCL_ARG(rounds->state),
+                    OCL_ARG(rounds->upto), OCL_ARG(rounds->random), OCL_ARG(weights),
+                    OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(filter->candidates),
                     OCL_ARG(candidates->values), OCL_ARG(candidates->starts),
                     OCL_ARG(rounds->blocks), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
                     OCL_ARG(candidates->columns), OCL_ARG(trials), OCL_ARG(weighted),
@@ -93,10 +107,10 @@ static enum status open_launches(struct rounds *rounds, uint32_t i, struct error
         return err->status;
     return ocl_args(exact->kernel, err, OCL_ARG(tile->x), OCL_ARG(rounds->filter->candidates),
                     OCL_ARG(own->mask), OCL_ARG(own->distances), OCL_ARG(weights),
-                    OCL_ARG(rounds->sums), OCL_ARG(rounds->buffers.upto),
-                    OCL_ARG(rounds->filter->centroids), OCL_ARG(rounds->buffers.state),
-                    OCL_ARG(rounds->buffers.totals), OCL_ARG(first_block), OCL_ARG(rows),
-                    OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(rounds->groups),
+                    OCL_ARG(rounds->sums), OCL_ARG(rounds->upto),
+                    OCL_ARG(rounds->filter->centroids), OCL_ARG(rounds->state),
+                    OCL_ARG(rounds->totals), OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride),
+                    OCL_ARG(trials), OCL_ARG(weighted), OCL_ARG(rounds->groups),
                     OCL_ARG(rounds->blocks), OCL_ARGS_END);
 }
 
@@ -111,15 +125,148 @@ static enum status take_last(struct rounds *rounds, struct error *err)
     return take_args(rounds, 0, rounds->draws->trials, err);
 }
 
-/* Makes lists of what is left to do, now that there are `seeds` seeds, if it pays. */
+/* --- lists ----------------------------------------------------------------------------------- */
+
+/* Whether to list rows now that there are `seeds` seeds: if it saves more time than it takes. */
+static bool lists_due(struct rounds *rounds, uint32_t seeds)
+{
+    struct lists *lists = &rounds->lists;
+    const uint64_t rows = rounds->data->rows, left = rounds->draws->config->k - seeds;
+    if (lists->made || rounds->data->tile_count != 1 ||
+        rows > KMEANS_LISTED_BLOCKS * (uint64_t)KMEANS_BLOCK_ROWS ||
+        rounds->lane->device->max_work_group < KMEANS_LISTED_ITEMS)
+        return false;
+    if (lists->due == 0)
+        lists->due = rows > ROWS_EACH ? (uint32_t)(rows / ROWS_EACH) : 1;
+    return seeds >= lists->due && left > rows / ROWS_ROUND;
+}
+
+/* Turns the lengths of lists into where each begins; *total is that of all. */
+static enum status place_lists(uint64_t *total, const struct rounds *rounds, struct error *err)
+{
+    struct lane *lane = rounds->lane;
+    const uint32_t rows = rounds->data->tiles[0].rows;
+    struct lane_held *held = NULL;
+    cl_uint *host;
+    const struct lane_wanted wanted = HOST(host, rows);
+    const size_t bytes = rows * sizeof *host;
+    enum status status = lane_hold(&held, lane, &wanted, 1, "seeding", err);
+    if (status == STATUS_OK)
+        status = lane_read(lane, "lengths of lists", rounds->lists.ends, 0, bytes, host, err);
+    *total = 0;
+    for (uint32_t i = 0; i < rows && status == STATUS_OK; i++) {
+        const cl_uint length = host[i];
+        host[i] = (cl_uint)*total;
+        *total += length;
+    }
+    if (status == STATUS_OK)
+        status = lane_write(lane, "ends of lists", rounds->lists.ends, 0, bytes, host, err);
+    lane_release(&held);
+    return status;
+}
+
+/* Lists what each row can bring nearer, if there is room for it: lists.made. */
+static enum status list_rows(struct rounds *rounds, const struct float16_pairs *pairs,
+                             cl_kernel lengths, cl_kernel distances, struct error *err)
+{
+    struct lane *lane = rounds->lane;
+    struct lists *lists = &rounds->lists;
+    struct assign *assign = &rounds->shard->assign;
+    struct tile *tile = rounds->data->tiles;
+    const cl_mem apart = rounds->tiles[0].distances;
+    const cl_uint rows = tile->rows, stride = rounds->data->stride, none = 0;
+    const cl_double scale = ldexp(1.0, -2 * rounds->filter->exponent);
+    const uint64_t copy = (uint64_t)rows * (stride * sizeof(float) + BESIDE_ROW);
+    uint64_t total;
+    if (LANE_RUN(lane, "list lengths", lengths, (uint64_t)rows * KMEANS_LANES, KMEANS_OWN_ITEMS,
+                 err, OCL_ARG(tile->x), OCL_ARG(rounds->filter->centre_buffer), OCL_ARG(apart),
+                 OCL_ARG(pairs->squares), OCL_ARG(pairs->limits), OCL_ARG(pairs->ids),
+                 OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(scale)) != STATUS_OK ||
+        float16_lay_out_pairs(pairs, assign, tile, apart, err) != STATUS_OK ||
+        ocl_enqueue_fill(lane->compute, "zero counts", lists->ends, 0, 0, rows * sizeof(cl_uint),
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        float16_list_pairs(pairs, assign, tile, pairs->ids, lists->ends, none, err) != STATUS_OK ||
+        place_lists(&total, rounds, err) != STATUS_OK)
+        return err->status;
+    const uint64_t each = sizeof(cl_uint) + sizeof(double);
+    const uint64_t allocation = lane->device->max_allocation;
+    if (total > (uint64_t)rows * MOST || (allocation > 0 && total > allocation / sizeof(double)) ||
+        !data_has_room(rounds->data, 0, copy + total * each))
+        return STATUS_OK;
+    const cl_uint room = (cl_uint)total;
+    const struct lane_wanted wanted[] = {BUFFER(lists->listed, total * sizeof(cl_uint)),
+                                         BUFFER(lists->apart, total * sizeof(double))};
+    if (lane_hold(&rounds->held, lane, wanted, COUNT_OF(wanted), "seeding", err) != STATUS_OK ||
+        float16_list_pairs(pairs, assign, tile, lists->listed, lists->ends, room, err) != STATUS_OK)
+        return err->status;
+    lists->made = true;
+    return LANE_RUN(lane, "list distances", distances, (uint64_t)rows * KMEANS_OWN_ITEMS,
+                    KMEANS_OWN_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(lists->ends),
+                    OCL_ARG(lists->listed), OCL_ARG(lists->apart), OCL_ARG(stride));
+}
+
+/* Makes lists of what is left to do, now that there are `seeds` seeds, if it pays and there is room. */
 static enum status make_lists(struct rounds *rounds, uint32_t seeds, struct error *err)
 {
-    if (!seed_lists_due(&rounds->lists, rounds->shard, rounds->draws, seeds))
+    struct lane *lane = rounds->lane;
+    struct lists *lists = &rounds->lists;
+    const struct data *data = rounds->data;
+    const struct tile *tile = data->tiles;
+    struct lane_held *held = NULL;
+    struct float16_pairs pairs;
+    cl_program program;
+    cl_kernel lengths, distances;
+    if (!lists_due(rounds, seeds))
         return STATUS_OK;
-    return take_last(rounds, err) == STATUS_OK
-               ? seed_lists_make(&rounds->lists, rounds->shard, rounds->tiles, err)
-               : err->status;
+    lists->due = lists->due > UINT32_MAX / 2 ? UINT32_MAX : 2 * lists->due;
+    if (!data_has_room(data, 0, (uint64_t)tile->rows * (data->stride * sizeof(float) + BESIDE_ROW)))
+        return STATUS_OK;
+    if (take_last(rounds, err) != STATUS_OK ||
+        lane_program(&program, lane, "kmeans_lists", "", err) != STATUS_OK)
+        return err->status;
+    const struct lane_wanted to_make[] = {KERNEL(lengths, program, "list_lengths"),
+                                          KERNEL(distances, program, "list_distances")};
+    const struct lane_wanted to_keep[] = {KERNEL(lists->choose, program, "seed_listed"),
+                                          KERNEL(lists->copy, program, "copy_seeds"),
+                                          BUFFER(lists->seeds, BATCH * sizeof(cl_uint)),
+                                          BUFFER(lists->ends, tile->rows * sizeof(cl_uint))};
+    enum status status = lane_hold(&held, lane, to_make, COUNT_OF(to_make), "seeding", err);
+    if (status == STATUS_OK && !lists->choose)
+        status = lane_hold(&rounds->held, lane, to_keep, COUNT_OF(to_keep), "seeding", err);
+    if (status == STATUS_OK)
+        status = float16_open_pairs(&pairs, &held, &rounds->shard->assign, tile, err);
+    if (status == STATUS_OK)
+        status = list_rows(rounds, &pairs, lengths, distances, err);
+    lane_settle(lane);
+    lane_release(&held);
+    return status;
 }
+
+/* Enqueues the choice of seeds `from` to `to` - 1, up to the first one that takes a round of launches: the state
+ * has how many there are then. */
+static enum status launch_listed(const struct rounds *rounds, uint32_t from, uint32_t to,
+                                 struct error *err)
+{
+    const struct lists *lists = &rounds->lists;
+    const struct seed_tile *own = rounds->tiles;
+    const struct tile *tile = rounds->data->tiles;
+    const cl_uint rows = tile->rows, stride = rounds->data->stride, trials = rounds->draws->trials;
+    const cl_uint weighted = own->weights ? 1 : 0, seed = from, count = to - from;
+    const cl_mem weights = own->weights ? own->weights : own->distances;
+    if (LANE_RUN(rounds->lane, "seed listed", lists->choose, KMEANS_LISTED_ITEMS,
+                 KMEANS_LISTED_ITEMS, err, OCL_ARG(rounds->random), OCL_ARG(weights),
+                 OCL_ARG(lists->ends), OCL_ARG(lists->listed), OCL_ARG(lists->apart),
+                 OCL_ARG(own->distances), OCL_ARG(rounds->upto), OCL_ARG(rounds->totals),
+                 OCL_ARG(lists->seeds), OCL_ARG(rounds->state), OCL_ARG(rows), OCL_ARG(trials),
+                 OCL_ARG(weighted), OCL_ARG(seed), OCL_ARG(count)) != STATUS_OK)
+        return err->status;
+    return LANE_RUN(rounds->lane, "copy seeds", lists->copy, (uint64_t)count * KMEANS_OWN_ITEMS,
+                    KMEANS_OWN_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(lists->seeds),
+                    OCL_ARG(rounds->state), OCL_ARG(rounds->filter->centroids), OCL_ARG(stride),
+                    OCL_ARG(seed));
+}
+
+/* --- batches --------------------------------------------------------------------------------- */
 
 static enum status open_rounds(struct rounds *rounds, const double *upto, struct error *err)
 {
@@ -129,11 +276,11 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
     const size_t random = BATCH * KMEANS_TRIALS_MAX;
     const cl_uint state[KMEANS_SEED_STATE] = {
         [KMEANS_CHOSEN] = KMEANS_NONE, [KMEANS_SEEDS] = rounds->draws->from, [KMEANS_DONE] = 0};
-    const struct lane_wanted wanted[] = {BUFFER(rounds->buffers.random, random * sizeof(double)),
+    const struct lane_wanted wanted[] = {BUFFER(rounds->random, random * sizeof(double)),
                                          BUFFER(rounds->sums, all * sizeof(double)),
-                                         BUFFER(rounds->buffers.upto, all * sizeof(double)),
-                                         BUFFER(rounds->buffers.state, sizeof state),
-                                         BUFFER(rounds->buffers.totals, BATCH * sizeof(double)),
+                                         BUFFER(rounds->upto, all * sizeof(double)),
+                                         BUFFER(rounds->state, sizeof state),
+                                         BUFFER(rounds->totals, BATCH * sizeof(double)),
                                          HOST(rounds->launches, STEPS * data->tile_count),
                                          HOST(rounds->host_upto, all),
                                          HOST(rounds->host_random, random),
@@ -142,10 +289,9 @@ static enum status open_rounds(struct rounds *rounds, const double *upto, struct
         return err->status;
     for (size_t b = 0; b < rounds->blocks; b++)
         rounds->host_upto[b * KMEANS_TRIALS_MAX] = upto[b];
-    if (lane_write(lane, "seed sums", rounds->buffers.upto, 0, all * sizeof(double),
-                   rounds->host_upto, err) != STATUS_OK ||
-        lane_write(lane, "seeds", rounds->buffers.state, 0, sizeof state, state, err) !=
-            STATUS_OK ||
+    if (lane_write(lane, "seed sums", rounds->upto, 0, all * sizeof(double), rounds->host_upto,
+                   err) != STATUS_OK ||
+        lane_write(lane, "seeds", rounds->state, 0, sizeof state, state, err) != STATUS_OK ||
         float16_open_candidates(&rounds->candidates, &rounds->shard->assign, err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++)
@@ -167,7 +313,7 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
     for (uint32_t c = from; c < *to; c++)
         seed_random(rounds->host_random + (size_t)(c % BATCH) * KMEANS_TRIALS_MAX, rounds->draws,
                     c);
-    if (lane_send(lane, "random numbers", rounds->buffers.random, 0,
+    if (lane_send(lane, "random numbers", rounds->random, 0,
                   BATCH * KMEANS_TRIALS_MAX * sizeof(double), rounds->host_random,
                   err) != STATUS_OK)
         return err->status;
@@ -178,10 +324,8 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
             return err->status;
     }
     if (listed) {
-        if (seed_lists_launch(&rounds->lists, rounds->shard, rounds->tiles, rounds->draws,
-                              &rounds->buffers, from, *to, err) != STATUS_OK ||
-            lane_read(lane, "seeds", rounds->buffers.state, 0, sizeof state, state, err) !=
-                STATUS_OK)
+        if (launch_listed(rounds, from, *to, err) != STATUS_OK ||
+            lane_read(lane, "seeds", rounds->state, 0, sizeof state, state, err) != STATUS_OK)
             return err->status;
         *to = state[KMEANS_SEEDS];
     }
@@ -189,8 +333,8 @@ static enum status run_batch(float *centroids, struct rounds *rounds, uint32_t f
         return STATUS_OK;
     if (lane_read(lane, "centroids", rounds->filter->centroids, from * row, (*to - from) * row,
                   (char *)centroids + from * row, err) != STATUS_OK ||
-        lane_read(lane, "totals", rounds->buffers.totals, 0, BATCH * sizeof(double),
-                  rounds->host_totals, err) != STATUS_OK)
+        lane_read(lane, "totals", rounds->totals, 0, BATCH * sizeof(double), rounds->host_totals,
+                  err) != STATUS_OK)
         return err->status;
     for (uint32_t c = from; c < *to && c + 1 < rounds->draws->config->k; c++)
         if (rounds->host_totals[c % BATCH] == 0)
@@ -219,7 +363,7 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
         status = lane_check_stop(rounds.lane, err);
         if (status == STATUS_OK)
             status = make_lists(&rounds, from, err);
-        const struct seed_lists *lists = &rounds.lists;
+        const struct lists *lists = &rounds.lists;
         const bool listed = lists->made && !alone;
         const uint32_t most = listed ? BATCH : alone ? 1 : ROUNDS_LAUNCHED;
         to = k - from < most ? k : from + most;
@@ -235,7 +379,6 @@ enum status seed_on_device(float *centroids, struct shard *shard, const struct s
             seed_save(draws->checkpoint, to);
     }
     lane_settle(rounds.lane);
-    lane_release(&rounds.lists.held);
     lane_release(&rounds.held);
     return status;
 }
