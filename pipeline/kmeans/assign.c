@@ -21,7 +21,7 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
         counters_open(&assign->counters, &filter->mailbox, err) != STATUS_OK)
         return err->status;
     for (int i = 0; i < ASSIGNERS; i++)
-        if (table[i]->possible(filter) &&
+        if ((!table[i]->possible || table[i]->possible(filter)) &&
             table[i]->open(&assign->states[i], assign, err) != STATUS_OK)
             return err->status;
     return prune_open(&assign->prune, filter, assign->states[0] != NULL, err);
@@ -52,7 +52,7 @@ enum status assign_open_tile(struct assign *assign, struct tile *tile, struct er
 static enum status begin_pass(struct assign *assign, bool *incremental, struct error *err)
 {
     int i = 0;
-    while (!assign->states[i] || !table[i]->usable(assign->states[i]))
+    while (!assign->states[i] || (table[i]->usable && !table[i]->usable(assign->states[i])))
         i++;
     assign->assigner = table[i];
     assign->state = assign->states[i];
@@ -127,7 +127,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
     if (assign_begin_tile(assign, tile, incremental, err) != STATUS_OK)
         return err->status;
     /* If float32 searches all rows, nothing has been counted. */
-    if (((incremental || assign->assigner->in_one_wait)) &&
+    if ((incremental || assign->assigner->in_one_wait) &&
         counters_read(&assign->counters, err) != STATUS_OK)
         return err->status;
     return assign_end_tile(&left, assign, tile, incremental, err);

@@ -88,13 +88,14 @@ enum status assign_take_distances(struct assign *assign, struct tile *tile, uint
  * keeps the rest in its own state. */
 struct assigner {
     const char *name;
-    /* Whether this way works on the device and is worthwhile for the rows. */
+    /* Whether this way works on the device and is worthwhile for the rows. NULL: always. */
     bool (*possible)(const struct filter *filter);
     enum status (*open)(void **out, struct assign *assign, struct error *err);
     void (*close)(void **state); /* accepts a pointer to NULL */
     /* Allocates what a tile needs besides data_open's buffers. NULL: nothing. */
     enum status (*open_tile)(void *state, struct tile *tile, struct error *err);
-    /* After the filter has taken the centroids of the pass: whether this way can search them. */
+    /* After the filter has taken the centroids of the pass: whether this way can search them.
+     * NULL: always. */
     bool (*usable)(void *state);
     /* Prepares a pass; clears *incremental if all rows must be searched. */
     enum status (*begin_pass)(void *state, bool *incremental, struct error *err);

@@ -260,15 +260,13 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
     const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
     const struct kmeans_half_terms terms = terms_of(tensor);
     const cl_mem slope = within ? NULL : tensor->slope, offset = within ? NULL : tensor->offset;
-    if (ocl_args(tensor->layout_kernel, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(squares), OCL_ARG(within), OCL_ARG(panels->ids), OCL_ARG(panels->values),
-                 OCL_ARG(panels->starts), OCL_ARG(slope), OCL_ARG(offset), OCL_ARG(used),
-                 OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids), OCL_ARG(step),
-                 OCL_ARG(from), OCL_ARG(terms), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch(filter->lane, "round centroids", tensor->layout_kernel,
-                       (uint64_t)panels->count * KMEANS_HALF_PANEL * KMEANS_HALF_LANE_ITEMS,
-                       KMEANS_HALF_LANE_ITEMS, err);
+    return LANE_RUN(filter->lane, "round centroids", tensor->layout_kernel,
+                    (uint64_t)panels->count * KMEANS_HALF_PANEL * KMEANS_HALF_LANE_ITEMS,
+                    KMEANS_HALF_LANE_ITEMS, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
+                    OCL_ARG(squares), OCL_ARG(within), OCL_ARG(panels->ids),
+                    OCL_ARG(panels->values), OCL_ARG(panels->starts), OCL_ARG(slope),
+                    OCL_ARG(offset), OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns),
+                    OCL_ARG(use_ids), OCL_ARG(step), OCL_ARG(from), OCL_ARG(terms));
 }
 
 static bool usable(void *state)
@@ -341,15 +339,12 @@ static enum status round_rows(struct tensor *tensor, struct tile *tile, struct e
     const cl_float rest_share = float_up(1.001 + gamma * 1.01);
     cl_float scale[2];
     split_scale(scale, -filter->row_exponent);
-    enum status status =
-        ocl_args(tensor->round, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
-                 OCL_ARG(tile->rows), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(scale[0]),
-                 OCL_ARG(scale[1]), OCL_ARG(filter->growth), OCL_ARG(filter->tiny),
-                 OCL_ARG(norm_share), OCL_ARG(rest_share), OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(filter->lane, "round rows", tensor->round,
-                             (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
+    enum status status = LANE_RUN(
+        filter->lane, "round rows", tensor->round, (uint64_t)tile->rows * KMEANS_HALF_SHARES,
+        KMEANS_HALF_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
+        OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->reaches), OCL_ARG(tile->rows),
+        OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+        OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(norm_share), OCL_ARG(rest_share));
     tile->has_float16 = tile->has_norms = status == STATUS_OK;
     return status;
 }

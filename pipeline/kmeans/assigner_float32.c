@@ -3,12 +3,6 @@
 #include "kmeans/assign.h"
 #include <math.h>
 
-static bool possible(const struct filter *filter)
-{
-    (void)filter;
-    return true;
-}
-
 static enum status open_float32(void **out, struct assign *assign, struct error *err)
 {
     (void)err;
@@ -19,12 +13,6 @@ static enum status open_float32(void **out, struct assign *assign, struct error 
 static void close_float32(void **state)
 {
     *state = NULL;
-}
-
-static bool usable(void *state)
-{
-    (void)state;
-    return true;
 }
 
 static enum status begin_pass(void *state, bool *incremental, struct error *err)
@@ -61,19 +49,18 @@ static enum status launch_search(struct assign *assign, struct tile *tile,
     cl_mem counts = counters_buffer(&assign->counters);
     const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
     const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
-    if (ocl_args(filter->assign, err, OCL_ARG(tile->x), OCL_ARG(search->panels->factors),
-                 OCL_ARG(search->panels->ids), OCL_ARG(filter->slope), OCL_ARG(filter->offset),
-                 OCL_ARG(tile->norms), OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
-                 OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
-                 OCL_ARG(tile->lower_bounds), OCL_ARG(assign->limits), OCL_ARG(search->undecided),
-                 OCL_ARG(counts), OCL_ARG(search->counter), OCL_ARG(search->count), OCL_ARG(stride),
-                 OCL_ARG(columns), OCL_ARG(panel_count), OCL_ARG(use_rows), OCL_ARG(search->some),
-                 OCL_ARG(slack), OCL_ARG(filter->half_scale), OCL_ARG(filter->growth),
-                 OCL_ARG(filter->tiny), OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     uint64_t groups = (search->count + (uint64_t)filter->points - 1) / filter->points;
     size_t group = assign->lane->tiled ? 256 : 1;
-    return lane_launch(assign->lane, "assign filter", filter->assign, groups * group, group, err);
+    return LANE_RUN(
+        assign->lane, "assign filter", filter->assign, groups * group, group, err, OCL_ARG(tile->x),
+        OCL_ARG(search->panels->factors), OCL_ARG(search->panels->ids), OCL_ARG(filter->slope),
+        OCL_ARG(filter->offset), OCL_ARG(tile->norms), OCL_ARG(filter->centre_buffer),
+        OCL_ARG(filter->centroids), OCL_ARG(rows), OCL_ARG(tile->labels),
+        OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds), OCL_ARG(assign->limits),
+        OCL_ARG(search->undecided), OCL_ARG(counts), OCL_ARG(search->counter),
+        OCL_ARG(search->count), OCL_ARG(stride), OCL_ARG(columns), OCL_ARG(panel_count),
+        OCL_ARG(use_rows), OCL_ARG(search->some), OCL_ARG(slack), OCL_ARG(filter->half_scale),
+        OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds));
 }
 
 enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows, cl_uint count,
@@ -136,10 +123,8 @@ static enum status end_tile(bool *left, void *state, struct tile *tile, bool inc
 
 const struct assigner assigner_float32 = {
     .name = "float32",
-    .possible = possible,
     .open = open_float32,
     .close = close_float32,
-    .usable = usable,
     .begin_pass = begin_pass,
     .begin_tile = begin_tile,
     .end_tile = end_tile,

@@ -257,9 +257,8 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     return launch_sum(device, tile, err);
 }
 
-/* anyway: even if a cluster is empty; its centroid then stays. */
-static enum status move_centroids(struct device_update *device, struct prune *prune, bool anyway,
-                                  const struct device_count *unless, struct error *err)
+enum status device_update_centroids(struct device_update *device, struct prune *prune, bool anyway,
+                                    const struct device_count *unless, struct error *err)
 {
     struct update *update = device->update;
     struct filter *filter = device->filter;
@@ -285,12 +284,6 @@ static enum status move_centroids(struct device_update *device, struct prune *pr
     return STATUS_OK;
 }
 
-enum status device_update_centroids(struct device_update *device, struct prune *prune,
-                                    const struct device_count *unless, struct error *err)
-{
-    return move_centroids(device, prune, false, unless, err);
-}
-
 enum status device_update_again(struct device_update *device, struct prune *prune,
                                 struct error *err)
 {
@@ -299,7 +292,7 @@ enum status device_update_again(struct device_update *device, struct prune *prun
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (device_update_tile(device, &data->tiles[i], NULL, err) != STATUS_OK)
             return err->status;
-    if ((prune && move_centroids(device, prune, true, NULL, err) != STATUS_OK) ||
+    if ((prune && device_update_centroids(device, prune, true, NULL, err) != STATUS_OK) ||
         mailbox_read(&device->filter->mailbox, err) != STATUS_OK)
         return err->status;
     device_update_count(&moved, device);
@@ -380,7 +373,7 @@ static enum status finish(const struct piece *piece, struct error *err)
     cl_long one;
     if (!piece->prune)
         return lane_read(device->update->lane, "sums", device->all_sums, 0, sizeof one, &one, err);
-    return device_update_centroids(device, piece->prune, NULL, err) == STATUS_OK
+    return device_update_centroids(device, piece->prune, false, NULL, err) == STATUS_OK
                ? mailbox_read(&device->filter->mailbox, err)
                : err->status;
 }

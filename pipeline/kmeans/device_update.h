@@ -57,8 +57,9 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
                                const struct device_count *unless, struct error *err);
 
 /* After all tiles: enqueues moving the device's centroids to the means, unless a cluster is empty
- * (then all stay), and as much of the next pass's plan as is possible. */
-enum status device_update_centroids(struct device_update *device, struct prune *prune,
+ * (then all stay; anyway: then only its centroid stays), and as much of the next pass's plan as is
+ * possible. */
+enum status device_update_centroids(struct device_update *device, struct prune *prune, bool anyway,
                                     const struct device_count *unless, struct error *err);
 
 /* After the host has given rows of resident tiles to empty clusters by their labels alone: updates

@@ -18,8 +18,6 @@ struct exact {
 };
 
 struct exact_ops {
-    const char *name;
-    bool (*possible)(const struct lane *lane);
     enum status (*open)(struct exact **out, struct filter *filter, struct error *err);
     void (*close)(struct exact *exact);
     /* Labels `count` listed rows with the nearest of all centroids; limit: for each row of the
@@ -37,7 +35,7 @@ struct exact_ops {
 
 extern const struct exact_ops exact_device, exact_host;
 
-/* Opens the first implementation that is possible. */
+/* On the device unless lane->host_exact. */
 enum status exact_open(struct exact **out, struct filter *filter, struct error *err);
 /* Accepts a pointer to NULL, and sets *exact to NULL. */
 void exact_close(struct exact **exact);

@@ -11,11 +11,6 @@ struct device {
     cl_mem values; /* float64 per row of the largest tile */
 };
 
-static bool possible(const struct lane *lane)
-{
-    return !lane->host_exact;
-}
-
 static void close_device(struct exact *exact)
 {
     struct device *device = (struct device *)exact;
@@ -74,13 +69,15 @@ static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem row
                     OCL_ARG(all->count), OCL_ARG(all->width));
 }
 
-/* Launches a kernel over all rows of a tile. */
-static enum status launch_tile(const struct exact *exact, const char *tag, cl_kernel kernel,
-                               const struct tile *tile, struct error *err)
+/* Work-items for all rows of a tile, and for a group of them. */
+static uint64_t items_of(const struct exact *exact, const struct tile *tile)
 {
-    const bool tiled = exact->lane->tiled;
-    return lane_launch(exact->lane, tag, kernel, (uint64_t)tile->rows * (tiled ? KMEANS_LANES : 1),
-                       tiled ? exact->filter->width : 64, err);
+    return (uint64_t)tile->rows * (exact->lane->tiled ? KMEANS_LANES : 1);
+}
+
+static size_t group_of(const struct exact *exact)
+{
+    return exact->lane->tiled ? exact->filter->width : 64;
 }
 
 static enum status label_distances(struct exact *exact, struct tile *tile, uint32_t slices,
@@ -89,11 +86,10 @@ static enum status label_distances(struct exact *exact, struct tile *tile, uint3
 {
     const struct device *device = (struct device *)exact;
     const cl_uint rows = tile->rows, stride = exact->data->stride;
-    if (ocl_args(device->distances, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
-                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (launch_tile(exact, "distances", device->distances, tile, err) != STATUS_OK)
+    if (LANE_RUN(exact->lane, "distances", device->distances, items_of(exact, tile),
+                 group_of(exact), err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows),
+                 OCL_ARG(stride)) != STATUS_OK)
         return err->status;
     return fetch_slices(&exact->data->fetch, "distances", device->values,
                         tile->rows * sizeof(double), slices, take, context, err);
@@ -105,21 +101,17 @@ static enum status other_distances(struct exact *exact, struct tile *tile, doubl
     const struct device *device = (struct device *)exact;
     const cl_uint rows = tile->rows, stride = exact->data->stride;
     if (lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err) !=
-        STATUS_OK)
-        return err->status;
-    if (ocl_args(device->others, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+            STATUS_OK ||
+        LANE_RUN(exact->lane, "other distances", device->others, items_of(exact, tile),
+                 group_of(exact), err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
                  OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
-                 OCL_ARG(k), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (launch_tile(exact, "other distances", device->others, tile, err) != STATUS_OK)
+                 OCL_ARG(k)) != STATUS_OK)
         return err->status;
     return fetch_copy(&exact->data->fetch, "distances", device->values, rows * sizeof *distances,
                       distances, err);
 }
 
 const struct exact_ops exact_device = {
-    .name = "device",
-    .possible = possible,
     .open = open_device,
     .close = close_device,
     .label = label_rows,

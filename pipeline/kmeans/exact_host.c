@@ -18,12 +18,6 @@ struct job {
     uint32_t count, k;
 };
 
-static bool possible(const struct lane *lane)
-{
-    (void)lane;
-    return true;
-}
-
 static enum status open_host(struct exact **out, struct filter *filter, struct error *err)
 {
     struct exact *exact = *out = malloc(sizeof *exact);
@@ -164,8 +158,6 @@ static enum status other_distances(struct exact *exact, struct tile *tile, doubl
 }
 
 const struct exact_ops exact_host = {
-    .name = "host",
-    .possible = possible,
     .open = open_host,
     .close = close_host,
     .label = label_rows,

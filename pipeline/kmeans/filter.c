@@ -460,12 +460,10 @@ enum status filter_norms(struct filter *filter, struct tile *tile, struct error 
     if (tile->has_norms)
         return STATUS_OK;
     const cl_uint rows = tile->rows, stride = filter->data->stride;
-    enum status status =
-        ocl_args(filter->norms, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(tile->norms), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(filter->half_scale),
-                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(filter->lane, "row norms", filter->norms, rows, 64, err);
+    enum status status = LANE_RUN(
+        filter->lane, "row norms", filter->norms, rows, 64, err, OCL_ARG(tile->x),
+        OCL_ARG(filter->centre_buffer), OCL_ARG(tile->norms), OCL_ARG(rows), OCL_ARG(stride),
+        OCL_ARG(filter->half_scale), OCL_ARG(filter->growth), OCL_ARG(filter->tiny));
     tile->has_norms = status == STATUS_OK;
     return status;
 }

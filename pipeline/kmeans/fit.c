@@ -127,7 +127,8 @@ static enum status follow_and_read(struct shard *shard, bool move, const struct 
     if (move && shard->device_update.meets)
         status = device_update_send(&shard->device_update, err);
     else if (move)
-        status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
+        status =
+            device_update_centroids(&shard->device_update, &shard->assign.prune, false, left, err);
     if (status != STATUS_OK)
         return status;
     /* Shortens the wait at the next pass. */

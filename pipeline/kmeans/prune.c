@@ -190,11 +190,9 @@ enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct devic
     const uint64_t groups = (k + KMEANS_RANKED - 1) / KMEANS_RANKED;
     candidate_ranks(prune, k);
     enum status status =
-        ocl_args(prune->rank, err, OCL_ARG(prune->shifts), OCL_ARG(prune->plan.buffer), OCL_ARG(k),
-                 OCL_ARG(prune->candidates), OCL_ARG(prune->ranks), OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(lane, "rank shifts", prune->rank, groups * KMEANS_SCAN_ITEMS,
-                             KMEANS_SCAN_ITEMS, err);
+        LANE_RUN(lane, "rank shifts", prune->rank, groups * KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS,
+                 err, OCL_ARG(prune->shifts), OCL_ARG(prune->plan.buffer), OCL_ARG(k),
+                 OCL_ARG(prune->candidates), OCL_ARG(prune->ranks));
     if (status == STATUS_OK)
         status = shift_bounds_of_tiles(prune, unless, err);
     prune->plan_ready = prune->moved_on_device = status == STATUS_OK;
@@ -203,14 +201,11 @@ enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct devic
 
 enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err)
 {
-    if (ocl_args(prune->list, err, OCL_ARG(prune->shifts), OCL_ARG(ids), OCL_ARG(k),
-                 OCL_ARG(prune->moved_count), OCL_ARG(prune->threshold), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (prune->moved_count > 0 &&
-        lane_launch(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
-                    KMEANS_SCAN_ITEMS, err) != STATUS_OK)
-        return err->status;
-    return STATUS_OK;
+    if (prune->moved_count == 0)
+        return STATUS_OK;
+    return LANE_RUN(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
+                    KMEANS_SCAN_ITEMS, err, OCL_ARG(prune->shifts), OCL_ARG(ids), OCL_ARG(k),
+                    OCL_ARG(prune->moved_count), OCL_ARG(prune->threshold));
 }
 
 enum status prune_plan(bool *incremental, struct prune *prune, const double *shifts, uint32_t k,
@@ -266,14 +261,11 @@ enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl
 {
     struct filter *filter = prune->filter;
     const cl_uint stride = filter->data->stride;
-    if (ocl_args(prune->own, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
-                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(partial),
-                 OCL_ARG(counts), OCL_ARG(stride), OCL_ARG(filter->half_scale),
-                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds),
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (most > 0 && lane_launch(filter->lane, "own distances", prune->own,
-                                (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err) != STATUS_OK)
-        return err->status;
-    return STATUS_OK;
+    if (most == 0)
+        return STATUS_OK;
+    return LANE_RUN(filter->lane, "own distances", prune->own, (uint64_t)most * KMEANS_LANES,
+                    KMEANS_OWN_ITEMS, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                    OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(partial),
+                    OCL_ARG(counts), OCL_ARG(stride), OCL_ARG(filter->half_scale),
+                    OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds));
 }

@@ -14,24 +14,7 @@
 
 #define TRIALS KMEANS_TRIALS_MAX
 
-struct seeding;
-
-/* Operations on the rows' distances: on the device, or on the host if the device has no float64. */
-struct seed_ops {
-    /* For each row, the minimum of its distance to the seeds and to the candidates named by the
-     * mask, summed per block. */
-    enum status (*evaluate)(struct seeding *seeding, struct tile *tile, const float *candidates,
-                            uint32_t trials, struct error *err);
-    /* Takes one candidate; all: the first seed, for all rows. */
-    enum status (*commit)(struct seeding *seeding, struct tile *tile, const float *candidates,
-                          uint32_t trial, bool all, struct error *err);
-    /* Reads the distances of `rows` rows starting at `offset` of the share. */
-    enum status (*read)(double *distances, struct seeding *seeding, uint64_t offset, uint32_t rows,
-                        struct error *err);
-};
-
 struct seeding {
-    const struct seed_ops *ops;
     struct shard *shard;
     struct assign *assign;
     struct data *data;
@@ -189,41 +172,21 @@ out:
     return status;
 }
 
-static enum status evaluate_on_host(struct seeding *seeding, struct tile *tile,
-                                    const float *candidates, uint32_t trials, struct error *err)
+/* --- on the device or the host ----------------------------------------------------------------- */
+
+/* For each row, the minimum of its distance to the seeds and to the candidates named by the mask,
+ * summed per block. */
+static enum status evaluate(struct seeding *seeding, struct tile *tile, const float *candidates,
+                            uint32_t trials, struct error *err)
 {
-    return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
-}
-
-static enum status commit_on_host(struct seeding *seeding, struct tile *tile,
-                                  const float *candidates, uint32_t trial, bool first,
-                                  struct error *err)
-{
-    return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
-}
-
-static enum status read_from_host(double *distances, struct seeding *seeding, uint64_t offset,
-                                  uint32_t rows, struct error *err)
-{
-    (void)err;
-    memcpy(distances, seeding->host_distances + offset, rows * sizeof *distances);
-    return STATUS_OK;
-}
-
-static const struct seed_ops host_ops = {evaluate_on_host, commit_on_host, read_from_host};
-
-/* --- on the device --------------------------------------------------------------------------- */
-
-static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile,
-                                      const float *candidates, uint32_t trials, struct error *err)
-{
-    (void)candidates;
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, first_block = 0;
     const cl_uint weighted = own->weights ? 1 : 0, no_groups = 0;
     const cl_mem weights = own->weights ? own->weights : own->distances, none = seeding->block_sums;
     const size_t group = seed_group(seeding->assign);
+    if (seeding->host_distances)
+        return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
     if (LANE_RUN(seeding->lane, "seed exact", seeding->exact, seed_groups(rows, trials) * group,
                  group, err, OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
                  OCL_ARG(own->distances), OCL_ARG(weights), OCL_ARG(seeding->block_sums),
@@ -235,16 +198,17 @@ static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile
                      blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
 }
 
-static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
-                                    const float *candidates, uint32_t trial, bool first,
-                                    struct error *err)
+/* Takes one candidate; first: the first seed, for all rows. */
+static enum status commit(struct seeding *seeding, struct tile *tile, const float *candidates,
+                          uint32_t trial, bool first, struct error *err)
 {
-    (void)candidates;
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
     const cl_double scale = ldexp(1.0, -2 * filter->exponent);
     const size_t group = seed_group(seeding->assign);
+    if (seeding->host_distances)
+        return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
     return LANE_RUN(seeding->lane, "seed commit", seeding->commit, blocks_of(rows) * group, group,
                     err, OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
                     OCL_ARG(filter->centre_buffer), OCL_ARG(own->distances),
@@ -252,16 +216,19 @@ static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
                     OCL_ARG(all), OCL_ARG(scale));
 }
 
-static enum status read_from_device(double *distances, struct seeding *seeding, uint64_t offset,
-                                    uint32_t rows, struct error *err)
+/* Reads the distances of `rows` rows starting at `offset` of the share. */
+static enum status read_distances(double *distances, struct seeding *seeding, uint64_t offset,
+                                  uint32_t rows, struct error *err)
 {
+    if (seeding->host_distances) {
+        memcpy(distances, seeding->host_distances + offset, rows * sizeof *distances);
+        return STATUS_OK;
+    }
     const struct tile *tile = data_tile_of(seeding->data, seeding->data->share.first + offset);
     return lane_read(seeding->lane, "seed distances", of_tile(seeding, tile)->distances,
                      (size_t)(offset - tile->offset) * sizeof *distances, rows * sizeof *distances,
                      distances, err);
 }
-
-static const struct seed_ops device_ops = {evaluate_on_device, commit_on_device, read_from_device};
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -296,7 +263,6 @@ static enum status seeding_open(struct seeding *seeding, struct shard *shard, co
                                 .blocks = blocks_of(data->share.rows),
                                 .weights = weights};
     const cl_program program = seeding->assign->exact->program;
-    seeding->ops = program ? &device_ops : &host_ops;
     const struct lane_wanted wanted[] = {
         HOST(seeding->sums, seeding->blocks * TRIALS), HOST(seeding->upto, seeding->blocks),
         HOST(seeding->reached, shard->comm->size), HOST(seeding->tiles, data->tile_count)};
@@ -405,13 +371,13 @@ static enum status evaluate_tile(const struct seed_job *job, struct seeding *see
 {
     if (filter_tile(seeding, tile, err) != STATUS_OK)
         return err->status;
-    return seeding->ops->evaluate(seeding, tile, job->candidates, job->count, err);
+    return evaluate(seeding, tile, job->candidates, job->count, err);
 }
 
 static enum status first_tile(const struct seed_job *job, struct seeding *seeding,
                               struct tile *tile, struct error *err)
 {
-    if (seeding->ops->commit(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
+    if (commit(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
         return err->status;
     /* A seed that has already been taken brings no row nearer, so the sums are the current ones. */
     return evaluate_tile(job, seeding, tile, err);
@@ -423,7 +389,7 @@ static enum status restore_tile(const struct seed_job *job, struct seeding *seed
     if (filter_tile(seeding, tile, err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < job->count; i++)
-        if (seeding->ops->commit(seeding, tile, job->candidates, i, false, err) != STATUS_OK)
+        if (commit(seeding, tile, job->candidates, i, false, err) != STATUS_OK)
             return err->status;
     return wait_commit(seeding, tile, err);
 }
@@ -466,8 +432,7 @@ static enum status seeding_restore(struct seeding *seeding, const float *seeds, 
 static enum status take_tile(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
                              struct error *err)
 {
-    enum status status =
-        seeding->ops->commit(seeding, tile, job->candidates, job->count, false, err);
+    enum status status = commit(seeding, tile, job->candidates, job->count, false, err);
     return status == STATUS_OK && !seeding->data->resident ? wait_commit(seeding, tile, err)
                                                            : status;
 }
@@ -527,7 +492,7 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
     const uint64_t first = data->share.first + at;
     const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
     double values[KMEANS_BLOCK_ROWS];
-    if (seeding->ops->read(values, seeding, at, rows, err) != STATUS_OK)
+    if (read_distances(values, seeding, at, rows, err) != STATUS_OK)
         return err->status;
     double reached = block > 0 ? seeding->upto[block - 1] : seeding->before;
     *row = first;
