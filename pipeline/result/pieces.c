@@ -28,8 +28,9 @@ void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint6
 struct digesting {
     const struct raw *raw;
     struct pieces *pieces;
-    pthread_mutex_t lock;
-    struct error damage; /* guarded by it */
+    pthread_mutex_t lock; /* guards the first damaged piece, and what is wrong with it */
+    uint64_t damaged;
+    struct error damage;
 };
 
 /* A damaged piece has a digest of zeros. STATUS_FAILED: the error is the system's, not the file's. */
@@ -54,15 +55,18 @@ static enum status digest_piece(void *context, uint64_t piece, struct error *err
         return why.status;
     }
     pthread_mutex_lock(&d->lock);
-    if (why.status)
+    if (why.status && piece < d->damaged) {
+        d->damaged = piece;
         d->damage = why;
+    }
     pthread_mutex_unlock(&d->lock);
     return STATUS_OK;
 }
 
 static enum status digest_raw(struct pieces *pieces, const struct raw *raw, struct error *err)
 {
-    struct digesting d = {.raw = raw, .pieces = pieces, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct digesting d = {
+        .raw = raw, .pieces = pieces, .lock = PTHREAD_MUTEX_INITIALIZER, .damaged = UINT64_MAX};
     struct workers *workers;
     pieces->piece_rows = row_tree_piece((size_t)raw->row_bytes);
     pieces->count = (pieces->rows - 1) / pieces->piece_rows + 1;

@@ -89,6 +89,49 @@ static void test_all_ways_agree(void **state)
     free(data);
 }
 
+static void damage_chunk(hid_t dataset, hsize_t row)
+{
+    const hsize_t at[2] = {row, 0};
+    assert_true(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, at, 5, "wrong") >= 0);
+}
+
+/* The message is that of the first damaged piece, whichever thread comes last; other pieces have
+ * their digests. */
+static void test_damage(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    static const uint8_t none[PIECE_DIGEST] = {0};
+    struct pieces whole, pieces;
+    float *data = malloc(BYTES);
+    hid_t file;
+    assert_non_null(data);
+    for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
+        data[i] = (float)(mix(i) >> 40);
+    assert_ok(h5_create_file(&file, f->output, f->output, false, &error));
+    write_deflated(file, data);
+    free(data);
+    H5Fflush(file, H5F_SCOPE_GLOBAL);
+    digest_dataset(&whole, file, "deflated");
+    hid_t dataset = H5Dopen2(file, "deflated", H5P_DEFAULT);
+    damage_chunk(dataset, 2 * 63); /* in pieces 0 and 1 */
+    damage_chunk(dataset, 64 * 63);
+    H5Fflush(file, H5F_SCOPE_GLOBAL);
+    for (int run = 0; run < 5; run++) {
+        assert_int_equal(pieces_digest(&pieces, dataset, &error), STATUS_FAILED);
+        assert_non_null(strstr(error.sentence, "the chunk of row 126 and column 0"));
+        assert_int_equal(pieces.count, whole.count);
+        for (uint64_t i = 0; i < pieces.count; i++)
+            assert_memory_equal(pieces.digest[i],
+                                i < 2 || i == 64 * 63 / PIECE ? none : whole.digest[i],
+                                PIECE_DIGEST);
+        pieces_clear(&pieces);
+    }
+    pieces_clear(&whole);
+    H5Dclose(dataset);
+    H5Fclose(file);
+}
+
 /* Strings with padding, contiguous and compressed; and rows that are larger than a piece. */
 static void test_texts(void **state)
 {
@@ -135,6 +178,7 @@ static void test_texts(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_all_ways_agree, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_damage, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_texts, fixture_open, fixture_close),
 };
 
