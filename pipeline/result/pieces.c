@@ -28,6 +28,8 @@ void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint6
 struct digesting {
     const struct raw *raw;
     struct pieces *pieces;
+    size_t piece_bytes;
+    uint8_t **buffer;     /* of each thread: the values of a piece; NULL: not allocated yet */
     pthread_mutex_t lock; /* guards the first damaged piece, and what is wrong with it */
     uint64_t damaged;
     struct error damage;
@@ -41,14 +43,13 @@ static enum status digest_piece(void *context, uint64_t piece, struct error *err
     uint64_t first, last;
     pieces_rows(d->pieces, piece, &first, &last);
     const size_t bytes = (size_t)((last - first + 1) * d->raw->row_bytes);
-    uint8_t *digest = d->pieces->digest[piece], *values = malloc(bytes);
-    if (!values)
-        return error_memory(err, bytes, "checksums");
-    if (raw_read(d->raw, first, last - first + 1, values, &why) == STATUS_OK)
-        sha256_of(digest, values, bytes);
+    uint8_t *digest = d->pieces->digest[piece], **values = &d->buffer[workers_number()];
+    if (!*values && !(*values = malloc(d->piece_bytes)))
+        return error_memory(err, d->piece_bytes, "checksums");
+    if (raw_read(d->raw, first, last - first + 1, *values, &why) == STATUS_OK)
+        sha256_of(digest, *values, bytes);
     else
         memset(digest, 0, PIECE_DIGEST);
-    free(values);
     if (why.native) {
         if (err)
             *err = why;
@@ -70,14 +71,22 @@ static enum status digest_raw(struct pieces *pieces, const struct raw *raw, stru
     struct workers *workers;
     pieces->piece_rows = row_tree_piece((size_t)raw->row_bytes);
     pieces->count = (pieces->rows - 1) / pieces->piece_rows + 1;
+    d.piece_bytes = (size_t)(min_u64(pieces->rows, pieces->piece_rows) * raw->row_bytes);
     pieces->digest = malloc(pieces->count * PIECE_DIGEST);
     if (!pieces->digest)
         return error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
     const uint64_t groups = (pieces->count + GROUP - 1) / GROUP;
     enum status status = workers_open(&workers, (unsigned)min_u64(cpus_available(), groups), err);
+    const unsigned threads = status ? 0 : workers_count(workers);
+    d.buffer = calloc(threads + 1, sizeof *d.buffer);
+    if (!status && !d.buffer)
+        status = error_memory(err, threads * sizeof *d.buffer, "checksums");
     if (!status)
         status = workers_try(workers, digest_piece, &d, pieces->count, err);
     workers_close(&workers);
+    for (unsigned i = 0; d.buffer && i < threads; i++)
+        free(d.buffer[i]);
+    free(d.buffer);
     if (status)
         pieces_clear(pieces);
     else if (d.damage.status && err)
