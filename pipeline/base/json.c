@@ -46,6 +46,13 @@ static void append_text(struct json *json, const char *text)
     append(json, text, strlen(text));
 }
 
+/* Would the character be unsafe in a script: '<', or one of Unicode's separators, which end a line there? */
+static bool is_unsafe(const char *character)
+{
+    return *character == '<' || strncmp(character, "\xe2\x80\xa8", 3) == 0 ||
+           strncmp(character, "\xe2\x80\xa9", 3) == 0;
+}
+
 static void append_quoted(struct json *json, const char *value)
 {
     append(json, "\"", 1);
@@ -55,7 +62,7 @@ static void append_quoted(struct json *json, const char *value)
         while (run < length) {
             n = utf8_sequence(value + run, length - run);
             if (n == 0 || value[run] == '"' || value[run] == '\\' ||
-                (unsigned char)value[run] < 0x20)
+                (unsigned char)value[run] < 0x20 || (json->script && is_unsafe(value + run)))
                 break;
             run += n;
         }
@@ -73,11 +80,13 @@ static void append_quoted(struct json *json, const char *value)
             snprintf(escaped, sizeof escaped, "\\n");
         else if (*value == '\t')
             snprintf(escaped, sizeof escaped, "\\t");
+        else if (n == 3)
+            snprintf(escaped, sizeof escaped, "\\u%04x", value[2] == '\xa8' ? 0x2028u : 0x2029u);
         else
             snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)*value);
         append_text(json, escaped);
-        value++;
-        length--;
+        value += n ? n : 1;
+        length -= n ? n : 1;
     }
     append(json, "\"", 1);
 }

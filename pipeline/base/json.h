@@ -19,6 +19,8 @@ struct json {
     size_t length, capacity;
     int depth;
     bool first, failed, compact;
+    bool
+        script; /* set after json_init: also escapes what could end a script element or its lines */
 };
 
 /* compact: no white space (for attributes); otherwise indented by two. */

@@ -1,5 +1,6 @@
 /* album.c: one pass finds common prefixes of paths, one reads the rows, then they are sorted. */
 #include "report/album.h"
+#include "base/array.h"
 #include "base/compare.h"
 #include "base/hash.h"
 #include "base/held.h"
@@ -70,57 +71,48 @@ static void shorten(size_t *common, const char *first, const char *path)
     *common = same == *common ? same : end;
 }
 
-struct prefixes {
-    char **first; /* per source: the first path that leads outside */
-    size_t *common;
-};
-
-static enum status add_prefix(struct prefixes *prefixes, const struct album *album,
-                              const char *path, unsigned source, struct error *err)
+/* first: per source, the first path that leads outside. */
+static enum status add_prefix(struct album *album, char **first, const char *path, unsigned source,
+                              struct error *err)
 {
     if (source >= album->source_count || !leads_outside(path))
         return STATUS_OK;
-    if (prefixes->first[source]) {
-        shorten(&prefixes->common[source], prefixes->first[source], path);
+    if (first[source]) {
+        shorten(&album->skip[source], first[source], path);
         return STATUS_OK;
     }
-    prefixes->first[source] = strdup(path);
-    prefixes->common[source] = directory_length(path);
-    return prefixes->first[source] ? STATUS_OK : error_memory(err, strlen(path), "a file name");
+    first[source] = strdup(path);
+    album->skip[source] = directory_length(path);
+    return first[source] ? STATUS_OK : error_memory(err, strlen(path), "a file name");
 }
 
 static enum status find_prefixes(struct album *album, struct result *result, struct stop *stop,
                                  struct error *err)
 {
-    struct prefixes prefixes;
     album->source_count = result->source_count;
     const size_t sources = album->source_count + 1;
-    struct held held = {0};
-    prefixes.common = album->skip = held_array(&album->held, sources, sizeof *album->skip);
-    prefixes.first = held_array(&held, sources, sizeof *prefixes.first);
+    album->skip = held_array(&album->held, sources, sizeof *album->skip);
+    char **first = held_array(&album->held, sources, sizeof *first);
     enum status status = held_check(&album->held, "the names of sources", err);
-    if (status == STATUS_OK)
-        status = held_check(&held, "the names of sources", err);
     for (uint64_t row = 0; status == STATUS_OK && row < result_images(result); row++) {
         struct result_image image;
         status = row % STOP_EVERY ? STATUS_OK : stop_check(stop, "reading rows", err);
         if (status == STATUS_OK)
             status = result_image_at(result, row, &image, err);
         if (status == STATUS_OK)
-            status = add_prefix(&prefixes, album, image.path, image.source, err);
+            status = add_prefix(album, first, image.path, image.source, err);
     }
     for (uint64_t row = 0; status == STATUS_OK && row < result_failures(result); row++) {
         struct result_failure failure;
         status = result_failure_at(result, row, &failure, err);
         if (status == STATUS_OK)
-            status = add_prefix(&prefixes, album, failure.row->path, failure.row->source, err);
+            status = add_prefix(album, first, failure.row->path, failure.row->source, err);
     }
-    for (unsigned i = 0; prefixes.first && i < album->source_count; i++) {
-        if (prefixes.first[i] && album->skip)
-            album->skip[i] = skip_home(prefixes.first[i], album->skip[i]);
-        free(prefixes.first[i]);
+    for (unsigned i = 0; first && i < album->source_count; i++) {
+        if (first[i])
+            album->skip[i] = skip_home(first[i], album->skip[i]);
+        free(first[i]);
     }
-    held_free(&held);
     return status;
 }
 
@@ -172,49 +164,31 @@ static enum status find_folder(uint32_t *number, struct album *album,
     if (status != STATUS_OK)
         return status;
     if (*number == album->folder_count) {
-        if (album->folder_count == album->folder_room) {
-            const uint32_t room = 2 * album->folder_room + 64;
-            struct picture_folder *grown =
-                realloc(album->folder, (size_t)room * sizeof *album->folder);
-            if (!grown)
-                return error_memory(err, (size_t)room * sizeof *grown, "the folders of pictures");
-            album->folder = grown;
-            album->folder_room = room;
-        }
+        struct picture_folder *grown =
+            array_with_room(album->folder, album->folder_count, sizeof *grown);
+        if (!grown)
+            return error_memory(err, array_bytes(album->folder_count, sizeof *grown),
+                                "the folders of pictures");
+        album->folder = grown;
         struct picture_folder *folder = &album->folder[album->folder_count++];
-        folder->count = 0;
         status = length ? add_name(&folder->name, album, shown, length, err)
                         : add_name(&folder->name, album, source_name, strlen(source_name), err);
     }
-    album->folder[*number].count++;
     return status;
 }
 
-static enum status find_format(uint8_t *number, struct album *album,
-                               const struct result_image *image, struct error *err)
+static uint8_t find_format(struct album *album, const struct result_image *image)
 {
     unsigned i = 0;
     while (i < album->format_count &&
-           memcmp(album->format[i], image->format, sizeof image->format) != 0)
+           memcmp(album->format[i].name, image->format, sizeof image->format) != 0)
         i++;
-    if (i == UINT8_MAX) /* a file not written by clpipe */
+    if (i == ALBUM_FORMATS) /* a file not written by clpipe */
         i--;
-    if (i == album->format_count) {
-        void *formats = realloc(album->format, (i + 1) * sizeof *album->format);
-        if (formats)
-            album->format = formats;
-        uint64_t *of = realloc(album->of_format, (i + 1) * sizeof *album->of_format);
-        if (of)
-            album->of_format = of;
-        if (!formats || !of)
-            return error_memory(err, (i + 1) * 8, "the formats of pictures");
-        memcpy(album->format[i], image->format, sizeof image->format);
-        album->of_format[i] = 0;
-        album->format_count++;
-    }
-    album->of_format[i]++;
-    *number = (uint8_t)i;
-    return STATUS_OK;
+    else if (i == album->format_count)
+        memcpy(album->format[album->format_count++].name, image->format, sizeof image->format);
+    album->format[i].count++;
+    return (uint8_t)i;
 }
 
 /* Id of the first `length` bytes of a path below a source, as in the file. */
@@ -245,12 +219,10 @@ static enum status read_row(struct album *album, struct folder_numbers *numbers,
                                 .width = image.width,
                                 .height = image.height,
                                 .source = image.source,
-                                .label = 0};
+                                .format = find_format(album, &image)};
     album->bytes += image.bytes;
     album->pixels += (uint64_t)image.width * image.height;
     status = add_name(&picture->name, album, shown, strlen(shown), err);
-    if (status == STATUS_OK)
-        status = find_format(&picture->format, album, &image, err);
     if (status == STATUS_OK)
         status = find_folder(&picture->folder, album, numbers, shown, image.source,
                              album_source(name, sizeof name, source), err);
@@ -446,7 +418,5 @@ void album_clear(struct album *album)
     held_free(&album->held);
     free(album->names);
     free(album->folder);
-    free(album->format);
-    free(album->of_format);
     *album = (struct album){0};
 }

@@ -25,7 +25,6 @@ struct picture {
 struct picture_folder {
     uint64_t name; /* as shown, index in the names */
     uint64_t id;   /* of its source and path */
-    uint64_t count;
 };
 
 struct picture_group {
@@ -38,6 +37,8 @@ struct picture_group {
     } commonest[3]; /* by count; count 0: fewer */
 };
 
+#define ALBUM_FORMATS UINT8_MAX
+
 struct album {
     uint64_t count;
     struct picture *row; /* indexed by the row in the file */
@@ -47,10 +48,12 @@ struct album {
     uint64_t names_used, names_room;
 
     struct picture_folder *folder;
-    uint32_t folder_count, folder_room;
-    char (*format)[8];
+    uint32_t folder_count;
+    struct {
+        char name[8];   /* NUL-padded */
+        uint64_t count; /* of pictures */
+    } format[ALBUM_FORMATS];
     unsigned format_count;
-    uint64_t *of_format; /* pictures per format */
     uint64_t pixels, bytes;
 
     /* Groups, the largest first. */

@@ -2,9 +2,12 @@
 #ifndef CLPIPE_REPORT_EMBEDDED_ASSET_H
 #define CLPIPE_REPORT_EMBEDDED_ASSET_H
 
+#include <stddef.h>
+
 struct embedded_asset {
-    const char *name;         /* "app.js" */
-    const char *const *lines; /* terminated by NULL; each ends in a newline */
+    const char *name; /* "app.js" */
+    const unsigned char *data;
+    size_t size; /* bytes */
 };
 
 /* Ends with a row whose name is NULL. */

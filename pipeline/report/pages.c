@@ -37,8 +37,7 @@ static void marker_of(char marker[MARKER_SIZE], const struct pages *pages)
     murmur3_update(&state, clustering, strlen(clustering) + 1);
     murmur3_update(&state, config->version, strlen(config->version) + 1);
     for (const struct embedded_asset *asset = embedded_assets; asset->name; asset++)
-        for (const char *const *line = asset->lines; *line; line++)
-            murmur3_update(&state, *line, strlen(*line));
+        murmur3_update(&state, asset->data, asset->size);
     murmur3_final(&state, digest);
     snprintf(marker, MARKER_SIZE, MARKER_TEXT "%016" PRIx64 "%016" PRIx64 "\n", digest[0],
              digest[1]);
@@ -92,17 +91,9 @@ static enum status choose(struct pages *pages, struct error *err)
 static enum status write_assets(struct pages *pages, struct error *err)
 {
     for (const struct embedded_asset *asset = embedded_assets; asset->name; asset++) {
-        size_t size = 0, used = 0;
-        for (const char *const *line = asset->lines; *line; line++)
-            size += strlen(*line);
-        char *text = malloc(size + 1);
-        if (!text)
-            return error_memory(err, size, "a page");
-        for (const char *const *line = asset->lines; *line; line++)
-            used = (size_t)(stpcpy(text + used, *line) - text);
-        enum status status = output_directory_write(pages->directory, asset->name, text, used, err);
-        free(text);
-        pages->counts->bytes += used;
+        enum status status =
+            output_directory_write(pages->directory, asset->name, asset->data, asset->size, err);
+        pages->counts->bytes += asset->size;
         if (status != STATUS_OK)
             return status;
     }
@@ -138,11 +129,13 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
     enum status status = result_open(&pages.result, config->file, err);
     if (status == STATUS_OK)
         status = choose(&pages, err);
-    if (status == STATUS_OK && config->keep_current && is_current(&pages)) {
-        counts->kept = true;
+    if (status == STATUS_OK) {
         counts->images = result_images(pages.result);
         if (pages.clusters)
             snprintf(counts->clustering, sizeof counts->clustering, "%s", pages.clusters->name);
+        counts->kept = config->keep_current && is_current(&pages);
+    }
+    if (counts->kept) {
         result_close(&pages.result);
         return STATUS_OK;
     }
@@ -157,10 +150,7 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
         status = make(&pages, err);
     if (status == STATUS_OK)
         status = output_directory_commit(pages.directory, err);
-    counts->images = pages.album.count;
     counts->groups = pages.album.group_count;
-    if (pages.clusters)
-        snprintf(counts->clustering, sizeof counts->clustering, "%s", pages.clusters->name);
     pages_clear(&pages);
     output_directory_close(&pages.directory);
     result_close(&pages.result);

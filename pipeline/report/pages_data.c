@@ -4,11 +4,12 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "jobs/original.h"
 #include "report/pages_palette.h"
-#include "report/pages_script.h"
 #include "result/locate.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,51 @@ void pages_clear(struct pages *pages)
     pages->places = pages->strip_places = NULL;
     words_close(&pages->words);
     album_clear(&pages->album);
+}
+
+/* --- scripts ----------------------------------------------------------------------------------- */
+
+void script_begin(struct json *json)
+{
+    json_init(json, true);
+    json->script = true;
+}
+
+enum status script_write(struct json *json, const char *kind, int64_t number, struct pages *pages,
+                         struct error *err)
+{
+    char name[96], *script = NULL;
+    const char *text = json_finish(json);
+    if (number >= 0)
+        snprintf(name, sizeof name, "data/%s-%lld.js", kind, (long long)number);
+    else
+        snprintf(name, sizeof name, "data/%s.js", kind);
+    const int size = text ? asprintf(&script, "clpipe(\"%s\",%lld,%s);\n", kind,
+                                     (long long)(number < 0 ? 0 : number), text)
+                          : -1;
+    enum status status = STATUS_OK;
+    if (size < 0) {
+        status = error_memory(err, json->length, "data of the pages");
+    } else {
+        pages->counts->bytes += (uint64_t)size;
+        status = output_directory_write(pages->directory, name, script, (size_t)size, err);
+        free(script);
+    }
+    json_clear(json);
+    return status;
+}
+
+void script_number(struct json *json, const char *key, double value, int digits)
+{
+    char text[40];
+    if (!isfinite(value)) {
+        json_null(json, key);
+        return;
+    }
+    locale_t before = uselocale(text_c_locale());
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    uselocale(before);
+    json_raw(json, key, text);
 }
 
 /* [[word, share]...], best first. */
@@ -50,12 +96,6 @@ static void add_pair(struct json *json, const char *name, uint64_t number)
     json_string(json, NULL, name);
     json_uint(json, NULL, number);
     json_close_array(json);
-}
-
-static void open_chunk(struct json *json)
-{
-    json_init(json, true);
-    json_open_object(json, NULL);
 }
 
 /* --- thumbnails -------------------------------------------------------------------------------- */
@@ -179,15 +219,14 @@ enum status pages_make_addresses(struct pages *pages, struct error *err)
     qsort(address, (size_t)n, sizeof *address, compare_addresses);
     for (uint64_t file = 0, i = 0; file < files && status == STATUS_OK; file++) {
         struct json json;
-        json_init(&json, true);
+        script_begin(&json);
         json_open_array(&json, NULL);
         for (; i < n && ((address[i].id >> 32) * files) >> 32 == file; i++) {
             add_id(&json, NULL, address[i].id);
             json_uint(&json, NULL, address[i].number);
         }
         json_close_array(&json);
-        status = script_write(&json, "find", (int64_t)file, pages->directory, &pages->counts->bytes,
-                              err);
+        status = script_write(&json, "find", (int64_t)file, pages, err);
     }
     free(address);
     return status;
@@ -291,7 +330,8 @@ enum status pages_make_images(struct pages *pages, struct error *err)
         enum status status = watch_check(&pages->config->machine.watch, "writing the report", err);
         if (status != STATUS_OK)
             return status;
-        open_chunk(&json);
+        script_begin(&json);
+        json_open_object(&json, NULL);
         COLUMN(&json, "name", first, end, json_string(&json, NULL, album_name(&pages->album, row)));
         COLUMN(&json, "id", first, end, add_id(&json, NULL, picture->id));
         COLUMN(&json, "row", first, end, json_uint(&json, NULL, row));
@@ -314,8 +354,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
             json_clear(&json);
             return status;
         }
-        status = script_write(&json, "images", (int64_t)(first / PAGES_CHUNK), pages->directory,
-                              &pages->counts->bytes, err);
+        status = script_write(&json, "images", (int64_t)(first / PAGES_CHUNK), pages, err);
         if (status != STATUS_OK)
             return status;
     }
@@ -356,27 +395,25 @@ enum status pages_make_failures(struct pages *pages, struct error *err)
         if (failure.reason == REASON_NOT_AN_IMAGE)
             continue;
         if (!open) {
-            json_init(&json, true);
+            script_begin(&json);
             json_open_array(&json, NULL);
             open = true;
         }
         add_failure(&json, pages, &failure);
         if (++listed % PAGES_CHUNK == 0) {
             json_close_array(&json);
-            status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK - 1),
-                                  pages->directory, &pages->counts->bytes, err);
+            status =
+                script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK - 1), pages, err);
             open = false;
         }
     }
     if (open && status == STATUS_OK) {
         json_close_array(&json);
-        status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK), pages->directory,
-                              &pages->counts->bytes, err);
+        status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK), pages, err);
     } else if (open) {
         json_clear(&json);
     }
-    pages->failed = pages->counts->failed = listed;
-    pages->skipped = pages->by_reason[REASON_NOT_AN_IMAGE];
+    pages->counts->failed = listed;
     return status;
 }
 
@@ -421,14 +458,14 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     free(of_source);
     json_open_array(json, "formats");
     for (unsigned i = 0; i < album->format_count; i++) {
-        char format[sizeof album->format[0] + 1];
-        snprintf(format, sizeof format, "%.*s", (int)sizeof album->format[0], album->format[i]);
-        add_pair(json, format, album->of_format[i]);
+        char format[sizeof album->format[0].name + 1] = "";
+        memcpy(format, album->format[i].name, sizeof album->format[0].name);
+        add_pair(json, format, album->format[i].count);
     }
     json_close_array(json);
     json_uint(json, "folders", album->folder_count);
-    json_uint(json, "failed", pages->failed);
-    json_uint(json, "skipped", pages->skipped);
+    json_uint(json, "failed", pages->counts->failed);
+    json_uint(json, "skipped", pages->by_reason[REASON_NOT_AN_IMAGE]);
     json_open_array(json, "reasons");
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (i == REASON_NOT_AN_IMAGE || pages->by_reason[i] == 0)
@@ -441,7 +478,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
 
 static enum status add_swatch(struct json *json, struct pages *pages,
                               const struct picture_group *group, const float *centroids,
-                              struct palette_cells *cells, struct error *err)
+                              struct palette_cells *cells, struct decode *decode, struct error *err)
 {
     const struct result_clusters *clusters = pages->clusters;
     const struct result_feature *feature =
@@ -462,7 +499,7 @@ static enum status add_swatch(struct json *json, struct pages *pages,
         if (status != STATUS_OK)
             break;
         if (pages->thumbs->length[row])
-            palette_add_jpeg(cells, data, pages->thumbs->length[row], 1);
+            palette_add_jpeg(cells, decode, data, pages->thumbs->length[row]);
     }
     free(data);
     if (status != STATUS_OK)
@@ -507,9 +544,14 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
     const struct album *album = &pages->album;
     const struct result_clusters *clusters = pages->clusters;
     struct palette_cells *cells = malloc(sizeof *cells);
+    /* A quarter of the pixels in each direction, their mean. */
+    const struct decode_options options = {
+        .max_pixels = UINT64_MAX, .max_scans = UINT32_MAX, .scale = 4};
+    struct decode *decode = NULL;
     float *centroids = NULL;
     uint64_t cell = 0;
-    enum status status = cells ? STATUS_OK : error_memory(err, sizeof *cells, "a palette");
+    enum status status =
+        cells ? decode_open(&decode, &options, err) : error_memory(err, sizeof *cells, "a palette");
     if (clusters && status == STATUS_OK) {
         const size_t values = (size_t)clusters->k * clusters->dimension;
         centroids = malloc((values ? values : 1) * sizeof *centroids);
@@ -542,10 +584,11 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         }
         json_close_array(json);
         cell += add_strip(json, pages, group, cell);
-        status = add_swatch(json, pages, group, centroids, cells, err);
+        status = add_swatch(json, pages, group, centroids, cells, decode, err);
         json_close_object(json);
     }
     json_close_array(json);
+    decode_close(&decode);
     free(centroids);
     free(cells);
     return status;
@@ -559,7 +602,7 @@ enum status pages_make_quality(struct pages *pages, struct error *err)
     const enum status status = flags_read(&pages->flags, pages->result, err);
     if (status != STATUS_OK || !flags->feature)
         return status;
-    json_init(&json, true);
+    script_begin(&json);
     json_open_object(&json, NULL);
     for (unsigned f = 0; f < FLAGS; f++) {
         if (flags->count[f] == 0)
@@ -571,7 +614,7 @@ enum status pages_make_quality(struct pages *pages, struct error *err)
         json_close_array(&json);
     }
     json_close_object(&json);
-    return script_write(&json, "quality", -1, pages->directory, &pages->counts->bytes, err);
+    return script_write(&json, "quality", -1, pages, err);
 }
 
 /* Levels above the clusters shown, the finest first: for each, the parents of those below. */
@@ -674,7 +717,8 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
 {
     static const char *const groupings[] = {"clusters", "folders", "none"};
     struct json json;
-    open_chunk(&json);
+    script_begin(&json);
+    json_open_object(&json, NULL);
     add_title(&json, pages->config->file);
     json_string(&json, "version", pages->config->version);
     json_string(&json, "created", pages->result->created);
@@ -727,5 +771,5 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
         json_clear(&json);
         return status;
     }
-    return script_write(&json, "summary", -1, pages->directory, &pages->counts->bytes, err);
+    return script_write(&json, "summary", -1, pages, err);
 }

@@ -1,7 +1,8 @@
-/* pages_data.h: the steps of a report; pages.c runs them in order. */
+/* pages_data.h: the steps of a report, which pages.c runs in order, and the data files they write. */
 #ifndef CLPIPE_REPORT_PAGES_DATA_H
 #define CLPIPE_REPORT_PAGES_DATA_H
 
+#include "base/json.h"
 #include "base/output_directory.h"
 #include "jobs/thumbs.h"
 #include "kmeans/cluster_types.h"
@@ -42,9 +43,17 @@ struct pages {
 
     struct flags flags; /* of quality */
 
-    uint64_t failed, skipped; /* files; skipped: not images */
-    uint64_t by_reason[REASON_COUNT];
+    uint64_t by_reason[REASON_COUNT]; /* failures */
 };
+
+/* Data files are scripts that call clpipe(KIND, NUMBER, VALUE). script_begin: starts the value. */
+void script_begin(struct json *json);
+/* Writes the finished value as data/KIND.js, or data/KIND-NUMBER.js if `number` is not negative, and
+ * clears it. Adds the size of the file to the counts. */
+enum status script_write(struct json *json, const char *kind, int64_t number, struct pages *pages,
+                         struct error *err);
+/* A member with this many significant digits; NaN becomes null. */
+void script_number(struct json *json, const char *key, double value, int digits);
 
 /* sheets/NNNNN.jpg: thumbnails. */
 enum status pages_make_sheets(struct pages *pages, struct error *err);

@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "jobs/duplicates.h"
 #include "report/pages_data.h"
-#include "report/pages_script.h"
 #include <stdio.h>
 
 /* Maximum number of pairs for near copies: half a minute on two cores, 245,000 pictures. */
@@ -77,7 +76,7 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     }
     pages->has_duplicates = true;
     pages->near_limit = search.near;
-    json_init(&json, true);
+    script_begin(&json);
     json_open_array(&json, NULL);
     for (uint64_t i = 0; i < found.groups; i++) {
         pages->duplicates[found.group[i].kind]++;
@@ -85,5 +84,5 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     }
     json_close_array(&json);
     duplicates_clear(&found);
-    return script_write(&json, "duplicates", -1, pages->directory, &pages->counts->bytes, err);
+    return script_write(&json, "duplicates", -1, pages, err);
 }

@@ -1,10 +1,8 @@
 /* pages_palette.c: reduces histograms and thumbnails to a few colours. */
 #include "report/pages_palette.h"
-#include <stdio.h> /* jpeglib.h needs it */
-
-#include <jpeglib.h>
+#include "decode/thumbnail.h"
 #include <math.h>
-#include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,49 +169,21 @@ bool palette_add_centroid(struct palette_cells *cells, const struct result_featu
 
 /* --- thumbnails -------------------------------------------------------------------------------- */
 
-struct jpeg_trouble {
-    struct jpeg_error_mgr manager;
-    jmp_buf out;
-};
-
-static void leave(j_common_ptr info)
+void palette_add_jpeg(struct palette_cells *cells, struct decode *decode, const uint8_t *jpeg,
+                      size_t bytes)
 {
-    longjmp(((struct jpeg_trouble *)(void *)info->err)->out, 1);
-}
-
-static void say_nothing(j_common_ptr info, int level)
-{
-    (void)info;
-    (void)level;
-}
-
-#define SCALE  4 /* the decoder averages this many pixels in each direction */
-#define WIDEST 1024
-
-void palette_add_jpeg(struct palette_cells *cells, const uint8_t *jpeg, size_t bytes, double weight)
-{
-    struct jpeg_decompress_struct info;
-    struct jpeg_trouble trouble;
-    uint8_t row[3 * WIDEST], *rows[1] = {row};
-    memset(&info, 0, sizeof info);
-    info.err = jpeg_std_error(&trouble.manager);
-    trouble.manager.error_exit = leave;
-    trouble.manager.emit_message = say_nothing;
-    if (setjmp(trouble.out) == 0) {
-        jpeg_create_decompress(&info);
-        jpeg_mem_src(&info, (unsigned char *)jpeg, (unsigned long)bytes);
-        jpeg_read_header(&info, TRUE);
-        info.scale_num = 1;
-        info.scale_denom = SCALE;
-        info.out_color_space = JCS_RGB;
-        jpeg_start_decompress(&info);
-        const double each = weight / ((double)info.output_width * info.output_height);
-        while (info.output_width <= WIDEST && info.output_components == 3 &&
-               info.output_scanline < info.output_height) {
-            jpeg_read_scanlines(&info, rows, 1);
-            for (unsigned x = 0; x < info.output_width; x++)
-                palette_add(cells, row[3 * x], row[3 * x + 1], row[3 * x + 2], each);
-        }
+    const struct blob blob = {.fd = -1, .bytes = bytes, .memory = jpeg};
+    struct image_info info;
+    struct failure failure;
+    uint8_t row[3 * THUMBNAIL_MOST];
+    if (decode_begin(decode, &blob, "", &info, &failure) != REASON_NONE)
+        return;
+    const double each = 1.0 / ((double)info.out_width * info.out_height);
+    for (uint32_t y = 0; y < info.out_height && info.out_width <= THUMBNAIL_MOST; y++) {
+        if (decode_rows(decode, row, sizeof row, 1, &failure) != REASON_NONE)
+            break;
+        for (uint32_t x = 0; x < info.out_width; x++)
+            palette_add(cells, row[3 * x], row[3 * x + 1], row[3 * x + 2], each);
     }
-    jpeg_destroy_decompress(&info);
+    decode_abort(decode);
 }

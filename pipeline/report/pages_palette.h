@@ -2,7 +2,7 @@
 #ifndef CLPIPE_REPORT_PAGES_PALETTE_H
 #define CLPIPE_REPORT_PAGES_PALETTE_H
 
-#include "base/error.h"
+#include "decode/decode.h"
 #include "result/result.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -37,8 +37,9 @@ void palette_find(struct palette *out, const struct palette_cells *cells);
 bool palette_add_centroid(struct palette_cells *cells, const struct result_feature *feature,
                           const char *metric, const float *centroid, uint32_t dimension);
 
-/* Adds the pixels of a JPEG file with a total weight of `weight`; none if it is damaged. */
-void palette_add_jpeg(struct palette_cells *cells, const uint8_t *jpeg, size_t bytes,
-                      double weight);
+/* Adds the pixels of a JPEG file with a total weight of 1; of a damaged one those before the damage.
+ * The decoder scales them down. */
+void palette_add_jpeg(struct palette_cells *cells, struct decode *decode, const uint8_t *jpeg,
+                      size_t bytes);
 
 #endif

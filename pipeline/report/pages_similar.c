@@ -10,7 +10,6 @@
 #include "neighbours/ranked.h"
 #include "ocl/ocl.h"
 #include "report/pages_data.h"
-#include "report/pages_script.h"
 #include "result/feature_matrix.h"
 #include <math.h>
 #include <stdio.h>
@@ -84,17 +83,6 @@ bool pages_compare_rows(uint64_t rows, uint32_t dimension, const struct cluster_
     return gpu || products_of(rows, dimension) <= MOST_PRODUCTS;
 }
 
-static enum status search_comparable(struct similar *similar, const struct comparable *comparable,
-                                     struct neighbours_config *search, struct error *err)
-{
-    const uint64_t rows = comparable->source.rows;
-    if (rows < 2)
-        return error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
-                         similar->pages->similar_feature);
-    search->n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1);
-    return comparable_find_neighbours(&similar->found, comparable, NULL, search, err);
-}
-
 static enum status find_neighbours(struct similar *similar, struct error *err)
 {
     const struct clustering_machine *machine = &similar->pages->config->machine;
@@ -116,8 +104,13 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
         status = comparable_open(&comparable, &similar->matrix, &search, err);
     if (status == STATUS_OK)
         comparable_tell(&comparable, similar->pages->similar_feature);
-    if (status == STATUS_OK)
-        status = search_comparable(similar, &comparable, &search, err);
+    if (status == STATUS_OK && comparable.source.rows < 2)
+        status = error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
+                           similar->pages->similar_feature);
+    if (status == STATUS_OK) {
+        search.n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, comparable.source.rows - 1);
+        status = comparable_find_neighbours(&similar->found, &comparable, NULL, &search, err);
+    }
     comparable_close(&comparable);
     clustering_contexts_close(&contexts);
     return status;
@@ -131,7 +124,7 @@ static enum status write_similar(const struct similar *similar, struct error *er
     const uint32_t each = similar->found.n;
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         struct json json;
-        json_init(&json, true);
+        script_begin(&json);
         json_open_array(&json, NULL);
         for (uint64_t i = first; i < min_u64(n, first + PAGES_CHUNK); i++) {
             const size_t at = (size_t)pages->album.order[i] * each;
@@ -146,8 +139,8 @@ static enum status write_similar(const struct similar *similar, struct error *er
             json_close_array(&json);
         }
         json_close_array(&json);
-        enum status status = script_write(&json, "similar", (int64_t)(first / PAGES_CHUNK),
-                                          pages->directory, &pages->counts->bytes, err);
+        enum status status =
+            script_write(&json, "similar", (int64_t)(first / PAGES_CHUNK), pages, err);
         if (status != STATUS_OK)
             return status;
     }
@@ -165,7 +158,7 @@ static enum status write_map(struct pages *pages, const float *xy, struct error 
         high[i % 2] = fmaxf(high[i % 2], xy[i]);
     }
     const float widest = fmaxf(fmaxf(high[0] - low[0], high[1] - low[1]), 1e-6f);
-    json_init(&json, true);
+    script_begin(&json);
     json_open_object(&json, NULL);
     for (int axis = 0; axis < 2; axis++) {
         json_uint(&json, axis ? "height" : "width",
@@ -179,7 +172,7 @@ static enum status write_map(struct pages *pages, const float *xy, struct error 
     }
     json_close_object(&json);
     pages->has_map = true;
-    return script_write(&json, "map", -1, pages->directory, &pages->counts->bytes, err);
+    return script_write(&json, "map", -1, pages, err);
 }
 
 static enum status make_map(const struct similar *similar, struct error *err)

@@ -91,6 +91,10 @@ static void strings(void **state)
     }
     struct json json;
     json_init(&json, true);
+    json.script = true;
+    json_string(&json, NULL, "</\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xa9<");
+    assert_json(&json, "\"\\u003c/\xe2\x80\xa7\\u2028\\u2029\\u003c\"");
+    json_init(&json, true);
     json_open_object(&json, NULL);
     json_uint(&json, "k\"\n", 1);
     json_close_object(&json);

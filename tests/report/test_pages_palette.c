@@ -85,7 +85,11 @@ static void other_features_have_no_colours(void **state)
     assert_false(palette_add_centroid(&cells, &three, "euclidean", values, 768));
     assert_false(palette_add_centroid(&cells, &grey, "euclidean", values, 256));
     assert_false(palette_add_centroid(&cells, &wrong, "euclidean", values, 511));
-    palette_add_jpeg(&cells, (const uint8_t *)"\xff\xd8\xff no picture", 14, 1);
+    const struct decode_options options = {.max_pixels = UINT64_MAX, .scale = 4};
+    struct decode *decode;
+    assert_int_equal(decode_open(&decode, &options, NULL), STATUS_OK);
+    palette_add_jpeg(&cells, decode, (const uint8_t *)"\xff\xd8\xff no picture", 14);
+    decode_close(&decode);
     struct palette palette;
     palette_find(&palette, &cells);
     assert_int_equal(palette.count, 0);
