@@ -114,6 +114,14 @@ extern const struct assigner assigner_float16, assigner_float32;
 enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows, cl_uint count,
                            struct error *err);
 
+/* Centroids laid out for the float16 filter, in panels of KMEANS_HALF_PANEL. */
+struct half_panels {
+    cl_mem values;  /* lanes x columns float16 */
+    cl_mem starts;  /* lanes x (start, slope) */
+    cl_mem ids;     /* per lane: its centroid */
+    uint32_t count; /* panels */
+};
+
 /* Filters candidates of seeding in float16, if states[0] is open; their scores compare with
  * thresholds as those of the float32 filter do. float16_usable: whether that is possible, once
  * filter_set_candidates has been called. */
@@ -139,15 +147,16 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
                                 cl_mem mask, struct error *err);
 
 /* The rows of a tile as centroids, to list which of them may be within a distance of which. A row has the number
- * that `ids` gives it, a squared length less the centre, and as a candidate the score that others must not
+ * that `panels.ids` gives it, a squared length less the centre, and as a candidate the score that others must not
  * exceed: the caller fills these three (list_lengths of kmeans_lists.cl). */
 struct float16_pairs {
-    cl_mem values, starts, ids, squares, limits;
+    struct half_panels panels;
+    cl_mem squares, limits;
 };
 enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **held,
                                struct assign *assign, const struct tile *tile, struct error *err);
 /* within: the squared distance of each row within which a candidate counts. */
-enum status float16_lay_out_pairs(const struct float16_pairs *pairs, struct assign *assign,
+enum status float16_lay_out_pairs(struct float16_pairs *pairs, struct assign *assign,
                                   struct tile *tile, cl_mem within, struct error *err);
 /* For each row as a candidate, the numbers of the rows that may be within their distance of it go to `slots`, from
  * slot taken[row] on, as far as there is `room` in all; taken[row] grows by their number, room or not. The same

@@ -45,14 +45,6 @@
 /* Fewer rows do not fill a GPU: the float32 filter would take as long for more. */
 #define FEW_ROWS 2048
 
-/* Centroids laid out for the kernel, in panels of KMEANS_HALF_PANEL. */
-struct half_panels {
-    cl_mem values;  /* lanes x columns float16 */
-    cl_mem starts;  /* lanes x (start, slope) */
-    cl_mem ids;     /* per lane: its centroid */
-    uint32_t count; /* panels */
-};
-
 /* What begin_tile has yet to lay out for this pass, while the first tile's rows are split. */
 enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
 
@@ -75,16 +67,15 @@ struct tensor {
     uint32_t room;   /* rows with slots */
 };
 
-static enum status open_panels(struct half_panels *panels, struct tensor *tensor, uint32_t capacity,
-                               struct error *err)
+static enum status open_panels(struct half_panels *panels, struct lane_held **held,
+                               const struct tensor *tensor, uint32_t capacity, struct error *err)
 {
     const size_t places =
         ((size_t)capacity + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
     const struct lane_wanted wanted[] = {BUFFER(panels->values, places * tensor->columns * 2),
                                          BUFFER(panels->starts, places * 2 * sizeof(float)),
                                          BUFFER(panels->ids, places * sizeof(cl_int))};
-    return lane_hold(&tensor->held, tensor->filter->lane, wanted, COUNT_OF(wanted), "centroids",
-                     err);
+    return lane_hold(held, tensor->filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 static uint32_t columns_of(const struct data *data)
@@ -190,9 +181,11 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
     *tensor =
         (struct tensor){.assign = assign, .filter = assign->filter, .columns = columns_of(data)};
     if (open_kernels(tensor, err) != STATUS_OK ||
-        open_panels(&tensor->all, tensor, tensor->filter->capacity, err) != STATUS_OK ||
-        open_panels(&tensor->some, tensor, tensor->filter->capacity, err) != STATUS_OK ||
-        open_panels(&tensor->trial, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
+        open_panels(&tensor->all, &tensor->held, tensor, tensor->filter->capacity, err) !=
+            STATUS_OK ||
+        open_panels(&tensor->some, &tensor->held, tensor, tensor->filter->capacity, err) !=
+            STATUS_OK ||
+        open_panels(&tensor->trial, &tensor->held, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
         open_buffers(tensor, err) != STATUS_OK)
         return err->status;
     /* The rows' copies stay with the tiles, shared by all filters. */
@@ -568,33 +561,30 @@ enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **hel
 {
     const struct tensor *tensor = assign->states[0];
     const size_t rows = tile->rows;
-    const size_t places = (rows + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
-    const struct lane_wanted wanted[] = {
-        BUFFER(out->values, places * tensor->columns * 2),
-        BUFFER(out->starts, places * 2 * sizeof(float)), BUFFER(out->ids, places * sizeof(cl_int)),
-        BUFFER(out->squares, rows * sizeof(double)), BUFFER(out->limits, rows * sizeof(float))};
+    const struct lane_wanted wanted[] = {BUFFER(out->squares, rows * sizeof(double)),
+                                         BUFFER(out->limits, rows * sizeof(float))};
+    if (open_panels(&out->panels, held, tensor, tile->rows, err) != STATUS_OK)
+        return err->status;
     return lane_hold(held, assign->lane, wanted, COUNT_OF(wanted), "seeding", err);
 }
 
-enum status float16_lay_out_pairs(const struct float16_pairs *pairs, struct assign *assign,
+enum status float16_lay_out_pairs(struct float16_pairs *pairs, struct assign *assign,
                                   struct tile *tile, cl_mem within, struct error *err)
 {
     struct tensor *tensor = assign->states[0];
-    struct half_panels panels = {pairs->values, pairs->starts, pairs->ids, 0};
     if (round_rows(tensor, tile, err) != STATUS_OK)
         return err->status;
-    return lay_out(tensor, &panels, tile->x, pairs->squares, within, false, tile->rows, false, err);
+    return lay_out(tensor, &pairs->panels, tile->x, pairs->squares, within, false, tile->rows,
+                   false, err);
 }
 
 enum status float16_list_pairs(const struct float16_pairs *pairs, struct assign *assign,
                                struct tile *tile, cl_mem slots, cl_mem taken, cl_uint room,
                                struct error *err)
 {
-    const struct half_panels panels = {pairs->values, pairs->starts, pairs->ids,
-                                       (tile->rows + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL};
     const struct launch job = {.tag = "list pairs",
-                               .panels = &panels,
-                               .rows = pairs->ids,
+                               .panels = &pairs->panels,
+                               .rows = pairs->panels.ids,
                                .all_rows = true,
                                .most_rows = tile->rows,
                                .mode = KMEANS_HALF_LIST,

@@ -56,7 +56,6 @@ struct data {
     struct column_stats stats;
     struct weights weights;
     struct column_stats weighted; /* if there are weights */
-    bool apart;                   /* all ranks read at the same time */
     double seconds_read;          /* in data_open */
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: in the largest */

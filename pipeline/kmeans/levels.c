@@ -98,12 +98,8 @@ static enum status loaded_fit(struct loaded *loaded, struct levels *levels,
         checkpoint_save_fits(config->checkpoint, err);
     if (status != STATUS_OK)
         return status;
-    if (!is_first(levels)) {
-        out->k = config->k;
-        out->dimension = dimension;
-        if (!(out->centroids = malloc(bytes)))
-            return error_memory(err, bytes, "centroids");
-    }
+    if (!is_first(levels) && cluster_outcome_open(out, config->k, dimension, 0, err) != STATUS_OK)
+        return err->status;
     levels->seconds[1] += out->seconds_init;
     levels->seconds[2] += out->seconds_iterate;
     return comm_broadcast(levels->comm, out->centroids, bytes, 0, err);
@@ -234,6 +230,18 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
     return status;
 }
 
+/* The weights of listed rows, if rows have weights (else `all` is NULL). */
+static enum status weights_of_rows(float **weights, const float *all, const uint64_t *row,
+                                   uint64_t count, struct error *err)
+{
+    *weights = all ? malloc((size_t)count * sizeof **weights) : NULL;
+    if (all && !*weights)
+        return error_memory(err, (size_t)count * sizeof **weights, "weights");
+    for (uint64_t i = 0; all && i < count; i++)
+        (*weights)[i] = all[row[i]];
+    return STATUS_OK;
+}
+
 /* Iterations and histories of rounds follow each other. */
 static enum status prepend_history(struct cluster_outcome *found,
                                    const struct cluster_outcome *before, struct error *err)
@@ -264,10 +272,8 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     uint64_t *row = NULL, count;
     float *weights = NULL;
     enum status status = choose_rows(&row, &count, levels, out, config, all->rows, err);
-    if (status == STATUS_OK && config->weights && !(weights = malloc(count * sizeof *weights)))
-        status = error_memory(err, count * sizeof *weights, "weights");
-    for (uint64_t i = 0; weights && i < count; i++)
-        weights[i] = config->weights[row[i]];
+    if (status == STATUS_OK)
+        status = weights_of_rows(&weights, config->weights, row, count, err);
     of_few.weights = weights;
     of_few.init = INIT_KMEANSPP;
     of_few.seed = config->seed + round;
@@ -473,20 +479,6 @@ static enum status share_part(struct split *split, uint32_t part, uint32_t root,
                : status;
 }
 
-/* The weights of a part's rows, if rows have weights. */
-static enum status weights_of_part(float **weights, const struct split *split, uint32_t part,
-                                   struct error *err)
-{
-    const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
-    const float *all = split->levels->config.weights;
-    *weights = all ? malloc((size_t)count * sizeof **weights) : NULL;
-    if (all && !*weights)
-        return error_memory(err, (size_t)count * sizeof **weights, "weights");
-    for (uint64_t i = 0; all && i < count; i++)
-        (*weights)[i] = all[row[i]];
-    return STATUS_OK;
-}
-
 /* Whether a fit has failed because a part has fewer distinct rows than k; if so, sets k to their
  * number. */
 static bool has_fewer(struct cluster_config *config, enum status status, struct error *err)
@@ -508,7 +500,8 @@ static enum status fit_part(struct split *split, uint32_t part, const float *val
     struct matrix_source rows;
     struct cluster_config config = config_of_part(split, count);
     float *weights, *seeds = NULL;
-    if (weights_of_part(&weights, split, part, err) != STATUS_OK)
+    if (weights_of_rows(&weights, config.weights, split->row + split->begin[part], count, err) !=
+        STATUS_OK)
         return err->status;
     matrix_memory_source(&rows, &memory, count);
     config.weights = weights;
@@ -541,7 +534,7 @@ static enum status fit_large(struct split *split, uint32_t part, struct error *e
     struct matrix_source rows;
     struct cluster_config config = config_of_part(split, count);
     float *weights;
-    enum status status = weights_of_part(&weights, split, part, err);
+    enum status status = weights_of_rows(&weights, config.weights, list.row, count, err);
     matrix_list_source(&rows, &list, count);
     config.weights = weights;
     config.memory = levels->config.memory;

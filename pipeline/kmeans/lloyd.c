@@ -4,32 +4,17 @@
  * label. */
 #include "kmeans/fit.h"
 #include "kmeans/method.h"
-#include <stdlib.h>
-
-struct lloyd {
-    struct fit *fit;
-    double tolerance;
-};
 
 static enum status lloyd_open(void **out, struct fit *fit, uint32_t first, struct error *err)
 {
     (void)first;
-    *out = NULL;
-    struct lloyd *lloyd = malloc(sizeof *lloyd);
-    if (!lloyd)
-        return error_memory(err, sizeof *lloyd, "the iterations");
-    *lloyd = (struct lloyd){fit, fit_tolerance(fit)};
-    if (fit_forget_labels(fit, err) != STATUS_OK) {
-        free(lloyd);
-        return err->status;
-    }
-    *out = lloyd;
-    return STATUS_OK;
+    const enum status status = fit_forget_labels(fit, err);
+    *out = status == STATUS_OK ? fit : NULL;
+    return status;
 }
 
 static void lloyd_close(void **method)
 {
-    free(*method);
     *method = NULL;
 }
 
@@ -37,17 +22,17 @@ static enum status lloyd_iterate(struct method_step *step, void *method, uint32_
                                  struct error *err)
 {
     (void)iteration;
-    const struct lloyd *lloyd = method;
+    struct fit *fit = method;
     double shift = 0;
     bool relocated = false;
-    if (fit_assign(lloyd->fit, true, &step->moved, err) != STATUS_OK ||
-        fit_update(lloyd->fit, &step->inertia, &shift, &relocated, err) != STATUS_OK)
+    if (fit_assign(fit, true, &step->moved, err) != STATUS_OK ||
+        fit_update(fit, &step->inertia, &shift, &relocated, err) != STATUS_OK)
         return err->status;
-    step->pruned = lloyd->fit->pruned_now;
+    step->pruned = fit->pruned_now;
     /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So the state
      * to resume from need not say whether rows moved. */
     step->labels_current = step->moved == 0 && !relocated;
-    step->converged = step->labels_current || (!relocated && shift <= lloyd->tolerance);
+    step->converged = step->labels_current || (!relocated && shift <= fit_tolerance(fit));
     return STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
  * equivalent to Sculley's learning rate of one over their number. The sums are those of update.h,
  * so the order of rows does not matter, and a batch may be processed in pieces that fit the
  * device's lists. */
+#include "base/compare.h"
 #include "kmeans/canonical.h"
 #include "kmeans/fit.h"
 #include "ranks/processes.h"
@@ -91,12 +92,6 @@ static void minibatch_close(void **method)
     *method = NULL;
 }
 
-static int by_row(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Draws the rows of a batch, sorted, so that they are read in order. */
 static void draw(struct minibatch *batch, uint32_t iteration)
 {
@@ -109,7 +104,7 @@ static void draw(struct minibatch *batch, uint32_t iteration)
         const uint64_t row = (uint64_t)(random * (double)n);
         batch->rows[i] = row < n ? row : n - 1;
     }
-    qsort(batch->rows, rows, sizeof *batch->rows, by_row);
+    qsort(batch->rows, rows, sizeof *batch->rows, compare_u64);
 }
 
 /* Copies `count` of the batch's rows from a tile of resident data to position `to` of the piece. */

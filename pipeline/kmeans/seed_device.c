@@ -166,8 +166,8 @@ static enum status place_lists(uint64_t *total, const struct rounds *rounds, str
 }
 
 /* Lists what each row can bring nearer, if there is room for it: lists.made. */
-static enum status list_rows(struct rounds *rounds, const struct float16_pairs *pairs,
-                             cl_kernel lengths, cl_kernel distances, struct error *err)
+static enum status list_rows(struct rounds *rounds, struct float16_pairs *pairs, cl_kernel lengths,
+                             cl_kernel distances, struct error *err)
 {
     struct lane *lane = rounds->lane;
     struct lists *lists = &rounds->lists;
@@ -180,12 +180,13 @@ static enum status list_rows(struct rounds *rounds, const struct float16_pairs *
     uint64_t total;
     if (LANE_RUN(lane, "list lengths", lengths, (uint64_t)rows * KMEANS_LANES, KMEANS_OWN_ITEMS,
                  err, OCL_ARG(tile->x), OCL_ARG(rounds->filter->centre_buffer), OCL_ARG(apart),
-                 OCL_ARG(pairs->squares), OCL_ARG(pairs->limits), OCL_ARG(pairs->ids),
+                 OCL_ARG(pairs->squares), OCL_ARG(pairs->limits), OCL_ARG(pairs->panels.ids),
                  OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(scale)) != STATUS_OK ||
         float16_lay_out_pairs(pairs, assign, tile, apart, err) != STATUS_OK ||
         ocl_enqueue_fill(lane->compute, "zero counts", lists->ends, 0, 0, rows * sizeof(cl_uint),
                          OCL_NO_WAITS, NULL, err) != STATUS_OK ||
-        float16_list_pairs(pairs, assign, tile, pairs->ids, lists->ends, none, err) != STATUS_OK ||
+        float16_list_pairs(pairs, assign, tile, pairs->panels.ids, lists->ends, none, err) !=
+            STATUS_OK ||
         place_lists(&total, rounds, err) != STATUS_OK)
         return err->status;
     const uint64_t each = sizeof(cl_uint) + sizeof(double);
