@@ -44,16 +44,14 @@ static enum status add_object(struct objects *out, hid_t file, enum object_kind 
     *object = (struct object){.kind = kind};
     snprintf(object->name, sizeof object->name, "%s/%s", kinds[kind].group, name);
     H5_SCOPED hid_t id = H5Oopen(file, object->name, H5P_DEFAULT);
-    if (id < 0)
-        return h5_failed(err, "H5Oopen", "read", file);
-    H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
+    if (id > 0)
+        H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
     if (kind == OBJECT_FEATURE || kind == OBJECT_NEIGHBOURS)
         snprintf(object->feature, sizeof object->feature, "%s", name);
-    const enum status status =
-        kind == OBJECT_CLUSTERS
-            ? h5_get_short_text(object->feature, sizeof object->feature, id, "feature", err)
-            : STATUS_OK;
-    return status;
+    /* A damaged one stays empty: a file that is only replaced may be damaged. */
+    if (kind == OBJECT_CLUSTERS && id > 0)
+        h5_get_short_text(object->feature, sizeof object->feature, id, "feature", NULL);
+    return STATUS_OK;
 }
 
 enum status objects_list(struct objects *out, hid_t file, struct error *err)

@@ -196,6 +196,17 @@ def test_says_what_a_replaced_file_had(clpipe, place):
     assert "notice" not in ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", "--force", cwd=place)).stderr
 
 
+def test_replaces_a_file_with_damaged_clusters(clpipe, place):
+    ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
+    ok(clpipe("cluster", "m.h5", "-k", 3, "--feature", "counts", cwd=place))
+    with h5py.File(place / "m.h5", "r+") as file:
+        file["clusters/kmeans"].attrs["feature"] = "x" * 100
+    check_one_error(clpipe("info", "m.h5", cwd=place), 3, "'feature' is longer than it can be")
+    said = ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", "--force", cwd=place)).stderr
+    assert "m.h5 had clusters/kmeans, which a merge does not keep" in said
+    ok(clpipe("verify", "m.h5", cwd=place))
+
+
 @pytest.mark.deep
 def test_codebooks_must_agree(clpipe, place):
     for name in "a", "b":
