@@ -164,6 +164,28 @@ static enum status put_in_order(struct tree *tree, struct error *err)
 
 /* --- entries --------------------------------------------------------------------------------- */
 
+/* Copies the rest of `in`, in the kernel or, where it cannot, as on some network file systems, through
+ * memory. Returns an error number. */
+static int copy_bytes(int out, int in)
+{
+    char buffer[1 << 15];
+    struct error err = ERROR_INIT;
+    bool in_kernel = true;
+    for (;;) {
+        const ssize_t size =
+            in_kernel ? sendfile(out, in, NULL, (size_t)1 << 30) : read(in, buffer, sizeof buffer);
+        if (size == 0)
+            return 0;
+        if (size < 0 && in_kernel && (errno == EINVAL || errno == ENOSYS))
+            in_kernel = false;
+        else if (size < 0 && errno != EINTR)
+            return errno;
+        else if (size > 0 && !in_kernel &&
+                 write_all(out, buffer, (size_t)size, "", &err) != STATUS_OK)
+            return err.native;
+    }
+}
+
 static int copy_file(int root, const char *name, const char *from)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC), out = -1, failed = 0;
@@ -173,11 +195,8 @@ static int copy_file(int root, const char *name, const char *from)
     if (fstat(in, &st) != 0 ||
         (out = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777)) < 0)
         failed = errno;
-    for (ssize_t size = 1; !failed && size != 0;) {
-        size = sendfile(out, in, NULL, (size_t)1 << 30);
-        if (size < 0 && errno != EINTR)
-            failed = errno;
-    }
+    if (!failed)
+        failed = copy_bytes(out, in);
     if (!failed) {
         struct timespec times[2] = {st.st_atim, st.st_mtim};
         futimens(out, times); /* a copy that looks newer is still a copy */

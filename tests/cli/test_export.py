@@ -1,6 +1,7 @@
 """info, verify and export print what h5py reads."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -348,6 +349,27 @@ def test_tree(clpipe, tmp_path, sorted_photos, link):
         assert path.stat().st_nlink == (2 if link == "hard" else 1)
     # red/00.png and red_00.png get the same name but different numbers.
     assert sorted(os.listdir(tmp_path)) == ["photos", "r.h5", "tree"]
+
+
+def test_copies_without_kernel_support(clpipe, tmp_path, sorted_photos):
+    """The kernel does not copy between files, as on some network file systems; other errors end the command."""
+    library = CLPIPE.parent / "tests" / "faults.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    ask = ["export", "r.h5", "--what", "tree", "--link", "copy", "--to", "tree"]
+    for number in (errno.EINVAL, errno.ENOSYS, errno.ENOSPC):
+        note = tmp_path / "note"
+        result = clpipe(*ask, env={"LD_PRELOAD": library, "CLPIPE_FAULT": f"copy * 1+ {number}",
+                                   "CLPIPE_FAULT_NOTE": note})
+        assert note.exists(), result.stderr
+        note.unlink()
+        if number == errno.ENOSPC:
+            check_one_error(result, 3, "No space left")
+            assert sorted(os.listdir(tmp_path)) == ["photos", "r.h5"]
+            continue
+        assert result.returncode == 0, result.stderr
+        check_tree(tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5")
+        shutil.rmtree(tmp_path / "tree")
 
 
 def test_a_tree_moves_with_its_images(clpipe, tmp_path, sorted_photos):
