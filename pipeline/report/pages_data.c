@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "decode/thumbnail.h"
 #include "jobs/original.h"
 #include "report/pages_palette.h"
 #include "result/locate.h"
@@ -544,12 +545,13 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
     const struct album *album = &pages->album;
     const struct result_clusters *clusters = pages->clusters;
     struct palette_cells *cells = malloc(sizeof *cells);
-    /* A quarter of the pixels in each direction, their mean. */
-    const struct decode_options options = {
-        .max_pixels = UINT64_MAX, .max_scans = UINT32_MAX, .scale = 4};
+    struct decode_options options;
     struct decode *decode = NULL;
     float *centroids = NULL;
     uint64_t cell = 0;
+    decode_options_default(&options);
+    options.max_pixels = (uint64_t)THUMBNAIL_MOST * THUMBNAIL_MOST;
+    options.scale = 4; /* a quarter of the pixels in each direction, their mean */
     enum status status =
         cells ? decode_open(&decode, &options, err) : error_memory(err, sizeof *cells, "a palette");
     if (clusters && status == STATUS_OK) {
