@@ -303,16 +303,17 @@ enum status output_directory_commit(struct output_directory *directory, struct e
 {
     if (syncfs(directory->lock) != 0 && errno != ENOSYS && errno != EINVAL)
         return trouble(err, errno, "syncfs", directory->final);
-    /* Minutes may have passed. */
-    enum status status = check_existing(directory, err);
-    if (status != STATUS_OK)
-        return status;
     if (rename(directory->temporary, directory->final) == 0) { /* new, or empty */
         directory->exists = false;
         return STATUS_OK;
     }
-    if (errno != ENOTEMPTY && errno != EEXIST)
-        return trouble(err, errno, "rename", directory->final);
+    const int failed = errno;
+    /* Minutes may have passed, and only what this finds is replaced. */
+    enum status status = check_existing(directory, err);
+    if (status != STATUS_OK)
+        return status;
+    if (failed != ENOTEMPTY && failed != EEXIST)
+        return trouble(err, failed, "rename", directory->final);
     if (replace(directory) != 0)
         return trouble(err, errno, "renameat2", directory->final);
     return STATUS_OK; /* close removes the old one */

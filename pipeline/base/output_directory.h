@@ -29,7 +29,7 @@ enum status output_directory_check(const char *path, output_names names, struct 
 enum status output_directory_open(struct output_directory **out, const char *path,
                                   output_names names, struct error *err);
 /* The same if check() decides what may be replaced: returns an error unless the name is free or its
- * directory may go. Called again by commit. */
+ * directory may go. Called again by commit if the name is taken by then. */
 enum status output_directory_open_if(struct output_directory **out, const char *path,
                                      enum status (*check)(void *context, struct error *err),
                                      void *context, struct error *err);

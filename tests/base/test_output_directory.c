@@ -129,6 +129,36 @@ static void replaces_only_its_own_kind(void **state)
     assert_int_equal(entries("."), 3);
 }
 
+/* Another process makes the directory as soon as it was found to be free. */
+static enum status find_free(void *context, struct error *err)
+{
+    unsigned *calls = context;
+    (void)err;
+    if (++*calls == 2) {
+        assert_int_equal(mkdir("d", 0777), 0);
+        FILE *file = fopen("d/foreign", "w");
+        assert_non_null(file);
+        fclose(file);
+    }
+    return STATUS_OK;
+}
+
+static void replaces_nothing_that_was_not_checked(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct output_directory *directory;
+    unsigned calls = 0;
+    assert_int_equal(output_directory_open_if(&directory, "d", find_free, &calls, &err), STATUS_OK);
+    assert_int_equal(output_directory_write(directory, "page", "x", 1, &err), STATUS_OK);
+    const enum status status = output_directory_commit(directory, &err);
+    output_directory_close(&directory);
+    /* Either the new one is there, or the foreign one still is. */
+    assert_true(status == STATUS_OK ? holds("d/page", "x") : access("d/foreign", F_OK) == 0);
+    assert_int_equal(calls == 2, access("d/foreign", F_OK) == 0);
+    assert_int_equal(entries("."), 1);
+}
+
 static void a_link_is_kept(void **state)
 {
     (void)state;
@@ -189,6 +219,7 @@ static void concurrent_writers_do_not_interfere(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(appears_and_is_replaced_completely, make_root, remove_root),
     cmocka_unit_test_setup_teardown(replaces_only_its_own_kind, make_root, remove_root),
+    cmocka_unit_test_setup_teardown(replaces_nothing_that_was_not_checked, make_root, remove_root),
     cmocka_unit_test_setup_teardown(a_link_is_kept, make_root, remove_root),
     cmocka_unit_test_setup_teardown(leftovers_of_a_killed_writer_are_removed, make_root,
                                     remove_root),
