@@ -3,6 +3,7 @@
 #include "base/blob.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/output.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define DIGEST_BYTES ((size_t)256 << 10) /* read at a time */
 
 static void close_descriptor(struct blob *blob)
 {
@@ -109,6 +112,29 @@ int blob_share(struct blob *out, const struct blob *blob)
     }
     *out = blob_of_file(fd, blob->bytes, clock_file_time(&st.st_mtim));
     return 0;
+}
+
+bool blob_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32])
+{
+    struct murmur3 murmur;
+    struct sha256 strong;
+    uint64_t at = 0;
+    ssize_t got = 0;
+    uint8_t *bytes = malloc(DIGEST_BYTES);
+    murmur3_init(&murmur);
+    sha256_init(&strong);
+    while (bytes && (got = blob_read(blob, bytes, DIGEST_BYTES, at)) > 0) {
+        murmur3_update(&murmur, bytes, (size_t)got);
+        if (sha)
+            sha256_update(&strong, bytes, (size_t)got);
+        at += (uint64_t)got;
+    }
+    const bool good = bytes && got == 0;
+    free(bytes);
+    murmur3_final(&murmur, digest);
+    if (sha)
+        sha256_final(&strong, sha);
+    return good;
 }
 
 void blob_close(struct blob *blob)

@@ -54,6 +54,9 @@ void blob_advise(const struct blob *blob, uint64_t bytes);
  * borrows the descriptor of `blob`, or copies its memory to a file. Returns 0 or errno. */
 int blob_share(struct blob *out, const struct blob *blob);
 
+/* Digests all bytes: murmur3 and, unless `sha` is NULL, sha256. False: unreadable. */
+bool blob_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32]);
+
 /* Closes it and makes it BLOB_NOTHING. */
 void blob_close(struct blob *blob);
 

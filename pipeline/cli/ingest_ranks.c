@@ -341,11 +341,10 @@ void ingest_ranks_configure(struct ingest_config *config, struct ingest_ranks *r
         return;
     ranks->sums = config->dry_run ? 0 : losses_numbers(config);
     config->sum = sum;
-    config->sum_context = ranks;
     comm_processes_share_stop(ranks->comm, signals_stop());
     ranks->progress = config->progress_context;
     config->open_walk = open_walk;
-    config->open_walk_context = ranks;
+    config->ranks = ranks;
     config->progress = watch;
     config->progress_context = ranks;
     config->also_skipped[0] = ranks->output;

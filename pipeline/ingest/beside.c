@@ -4,6 +4,7 @@
  * so its paths are kept until the sample ends. */
 #include "ingest/beside.h"
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/path.h"
 
@@ -16,7 +17,7 @@ struct sample {
     char *key; /* path up to the first dot; NULL: no sample yet */
     char *text[SIDECAR_COLUMNS];
     char **picture;
-    unsigned count, room;
+    unsigned count;
     uint64_t unreadable; /* unreadable files of all samples */
     char first_unreadable[256];
 };
@@ -30,7 +31,9 @@ static void clear_sample(struct sample *sample)
         sample->text[i] = NULL;
     }
     free(sample->key);
+    free(sample->picture);
     sample->key = NULL;
+    sample->picture = NULL;
     sample->count = 0;
 }
 
@@ -51,14 +54,10 @@ static enum status end_sample(struct sidecars *out, struct sample *sample, struc
 
 static enum status add_picture(struct sample *sample, const char *path, struct error *err)
 {
-    if (sample->count == sample->room) {
-        const unsigned room = sample->room ? 2 * sample->room : 16;
-        char **larger = realloc(sample->picture, room * sizeof *larger);
-        if (!larger)
-            return error_memory(err, room * sizeof *larger, "a sample");
-        sample->picture = larger;
-        sample->room = room;
-    }
+    char **larger = array_with_room(sample->picture, sample->count, sizeof *larger);
+    if (!larger)
+        return error_memory(err, array_bytes(sample->count, sizeof *larger), "a sample");
+    sample->picture = larger;
     sample->picture[sample->count] = strdup(path);
     return sample->picture[sample->count++] ? STATUS_OK
                                             : error_memory(err, strlen(path), "a sample");
@@ -160,6 +159,5 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
                     " (first: %s); the same command tries again",
                     sample.unreadable, sample.first_unreadable);
     clear_sample(&sample);
-    free(sample.picture);
     return status;
 }

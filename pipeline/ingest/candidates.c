@@ -1,4 +1,5 @@
-/* candidates.c: the smallest keys of a stream, in a max-heap. */
+/* candidates.c: the smallest keys of a stream: collects up to twice as many, and then drops the
+ * larger half. */
 #include "ingest/candidates.h"
 
 #include "base/hash.h"
@@ -21,32 +22,12 @@ static int compare(const void *a, const void *b)
     return is_before(a, b) ? -1 : is_before(b, a);
 }
 
-/* Restores the heap if item i sorts before one of its children. */
-static void sift_down(struct candidates *candidates, uint32_t i)
+/* Sorts the items and drops those after the first `most`. */
+static void trim(struct candidates *candidates, uint32_t most)
 {
-    struct candidate *item = candidates->item;
-    for (;;) {
-        uint32_t last = i;
-        for (uint32_t child = 2 * i + 1; child <= 2 * i + 2; child++)
-            if (child < candidates->count && is_before(&item[last], &item[child]))
-                last = child;
-        if (last == i)
-            return;
-        const struct candidate moved = item[i];
-        item[i] = item[last];
-        item[last] = moved;
-        i = last;
-    }
-}
-
-static void sift_up(struct candidates *candidates, uint32_t i)
-{
-    struct candidate *item = candidates->item;
-    for (; i > 0 && is_before(&item[(i - 1) / 2], &item[i]); i = (i - 1) / 2) {
-        const struct candidate moved = item[i];
-        item[i] = item[(i - 1) / 2];
-        item[(i - 1) / 2] = moved;
-    }
+    qsort(candidates->item, candidates->count, sizeof *candidates->item, compare);
+    while (candidates->count > most)
+        free(candidates->item[--candidates->count].path);
 }
 
 static uint64_t hash_path(const struct walk_item *item)
@@ -67,21 +48,16 @@ static enum status offer(struct candidates *candidates, const struct walk_item *
                             .where = item->where,
                             .bytes = item->bytes,
                             .mtime_ns = item->mtime_ns};
-    const bool full = candidates->count == most;
-    candidates->files++;
-    if (full && !is_before(&new, &candidates->item[0]))
+    if (candidates->trimmed && !is_before(&new, &candidates->item[most - 1]))
         return STATUS_OK;
     new.path = malloc(item->path_length + 1);
     if (!new.path)
         return error_memory(err, item->path_length + 1, "a path");
     memcpy(new.path, item->path, item->path_length + 1);
-    if (full) {
-        free(candidates->item[0].path);
-        candidates->item[0] = new;
-        sift_down(candidates, 0);
-    } else {
-        candidates->item[candidates->count] = new;
-        sift_up(candidates, candidates->count++);
+    candidates->item[candidates->count++] = new;
+    if (candidates->count == 2 * most) {
+        trim(candidates, most);
+        candidates->trimmed = true;
     }
     return STATUS_OK;
 }
@@ -89,11 +65,11 @@ static enum status offer(struct candidates *candidates, const struct walk_item *
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err)
 {
-    *out = (struct candidates){.item = malloc(most * sizeof *out->item)};
+    *out = (struct candidates){.item = malloc(2 * (size_t)most * sizeof *out->item)};
     struct walk_item item;
     enum status status;
     if (!out->item)
-        return error_memory(err, most * sizeof *out->item, "the files of a sample");
+        return error_memory(err, 2 * (size_t)most * sizeof *out->item, "the files of a sample");
     while ((status = walk_next(walk, &item, err)) == STATUS_OK) {
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "choosing the files of a sample", err);
@@ -105,7 +81,7 @@ enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_
     }
     if (status != STATUS_END)
         return status;
-    qsort(out->item, out->count, sizeof *out->item, compare);
+    trim(out, most);
     return walk_rewind(walk, err);
 }
 

@@ -19,7 +19,7 @@ struct candidate {
 struct candidates {
     struct candidate *item; /* in order */
     uint32_t count;
-    uint64_t files; /* number of eligible files */
+    bool trimmed; /* internal: the first items are the smallest so far, in order */
 };
 
 /* Reads all items of the walk, selects the first `most` in that order, and rewinds the walk. Empty

@@ -32,8 +32,7 @@ struct decoder {
     struct decoders *decoders;
     unsigned number;
     pthread_t thread;
-    double busy;
-    struct picture_waits waits;
+    struct stage_times times;
     double spare_ns, spare_pixels;     /* of pictures decoded while all slots were full */
     struct thumbnail_maker *thumbnail; /* NULL: no thumbnails */
 };
@@ -53,6 +52,7 @@ struct decoders {
 /* State of one picture, shared by its parts. */
 struct strips {
     struct decoder *decoder;
+    struct staging *staging;
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
@@ -114,7 +114,7 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
 /* Size of the picture's stream in bytes; 0: not available or not accepted by staging. */
 static uint64_t bytes_of_stream(const struct strips *strips)
 {
-    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.job->staging);
+    const uint64_t most = staging_part_bytes(strips->staging);
     const uint64_t bytes = strips->info->stream_bytes;
     return strips->picture->host_only || strips->picture->no_stream || bytes > most ? 0 : bytes;
 }
@@ -125,7 +125,7 @@ static unsigned offer_coded(struct part_shape coded[2], const struct strips *str
                             const struct part_shape *pixels)
 {
     const struct dct_layout *dct = &strips->info->dct;
-    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.job->staging);
+    const uint64_t most = staging_part_bytes(strips->staging);
     const uint64_t stream = bytes_of_stream(strips);
     unsigned count = 0;
     for (unsigned i = 0; i < 2; i++) {
@@ -167,7 +167,6 @@ static bool do_spare(struct strips *strips, uint32_t *bottom);
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
-    struct staging *staging = strips->decoder->decoders->config.job->staging;
     struct picture *picture = strips->picture;
     const struct image_info *info = strips->info;
     const struct part_shape pixels = {.width = info->out_width,
@@ -183,11 +182,11 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         .rate = 3e9 / pixel_ns * strips->decoder->decoders->config.job->config->threads,
         .patience = (int64_t)(pixel_ns * (double)info->out_width * info->out_height)};
     int64_t start = clock_now();
-    if (!staging_acquire(staging, &part, &pixels, coded, count, spare ? &other : NULL)) {
-        strips->decoder->waits.blocked += clock_seconds_since(start);
+    if (!staging_acquire(strips->staging, &part, &pixels, coded, count, spare ? &other : NULL)) {
+        strips->decoder->times.blocked += clock_seconds_since(start);
         return other.full && do_spare(strips, bottom);
     }
-    strips->decoder->waits.blocked += clock_seconds_since(start);
+    strips->decoder->times.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
     if (strips->scalers == 0 && !part_is_whole(&part.shape))
@@ -207,16 +206,16 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     } else {
         reason = fill_part(strips, &part);
     }
-    strips->decoder->busy += clock_seconds_since(start);
+    strips->decoder->times.busy += clock_seconds_since(start);
     if (reason != REASON_NONE || strips->again) {
-        staging_cancel(staging, &part);
+        staging_cancel(strips->staging, &part);
         return true;
     }
     *bottom = part.shape.rect.y1;
     if (rect.x0 == 0 && rect.y0 == 0) /* before submit makes the record visible to others */
         picture->way = way_of(picture, &part.shape);
     picture_hold(picture);
-    staging_submit(staging, &part, picture);
+    staging_submit(strips->staging, &part, picture);
     return true;
 }
 
@@ -237,7 +236,7 @@ static bool do_spare(struct strips *strips, uint32_t *bottom)
     if (decode_rows(strips->decode, rows, row, info->out_height, failure) == REASON_NONE)
         use_rows(strips, rows, row, info->out_height);
     const double seconds = clock_seconds_since(start);
-    strips->decoder->busy += seconds;
+    strips->decoder->times.busy += seconds;
     strips->decoder->spare_ns += seconds * 1e9;
     strips->decoder->spare_pixels += (double)info->out_width * info->out_height;
     bool going = true;
@@ -280,7 +279,7 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
             decode_rows(strips->decode, last, row, 1, &strips->picture->record.failure);
         if (reason == REASON_NONE)
             use_rows(strips, last, row, 1);
-        strips->decoder->busy += clock_seconds_since(start);
+        strips->decoder->times.busy += clock_seconds_since(start);
         if (reason != REASON_NONE)
             break;
         if (y + 1 < rows)
@@ -320,7 +319,6 @@ static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
 /* Submits the picture as scaled by the host. false: the run is over. */
 static bool give_scaled(struct strips *strips)
 {
-    struct staging *staging = strips->decoder->decoders->config.job->staging;
     for (unsigned i = 0; i < strips->scalers; i++) {
         const struct scaler *scaler = &strips->scaler[i];
         const bool swapped = strips->info->orientation >= 5;
@@ -334,13 +332,13 @@ static bool give_scaled(struct strips *strips)
                                          .scaled = strips->goal[i]};
         struct staging_part part;
         const int64_t start = clock_now();
-        if (!staging_acquire(staging, &part, &shape, NULL, 0, NULL))
+        if (!staging_acquire(strips->staging, &part, &shape, NULL, 0, NULL))
             return false;
-        strips->decoder->waits.blocked += clock_seconds_since(start);
+        strips->decoder->times.blocked += clock_seconds_since(start);
         assert(part_is_whole(&part.shape));
         memcpy(part.bytes, scaler->pixels, part.shape.bytes);
         picture_hold(strips->picture);
-        staging_submit(staging, &part, strips->picture);
+        staging_submit(strips->staging, &part, strips->picture);
     }
     return true;
 }
@@ -350,8 +348,7 @@ static bool do_strips(struct strips *strips)
 {
     const uint32_t height = strips->info->out_height;
     struct picture *picture = strips->picture;
-    struct staging *staging = strips->decoder->decoders->config.job->staging;
-    const uint64_t part_bytes = staging_part_bytes(staging);
+    const uint64_t part_bytes = staging_part_bytes(strips->staging);
     if (is_wide(strips->info->out_width, strips->overlap, part_bytes))
         return do_wide(strips, part_bytes);
     /* Rows of a part: all, or as many as fit into half a slot, but at least one and the overlap. */
@@ -453,7 +450,7 @@ static bool do_for_display(struct decoder *decoder, struct decode *decode, struc
         if (taken)
             budget_give(config->job->budget, memory);
     }
-    decoder->busy += clock_seconds_since(start);
+    decoder->times.busy += clock_seconds_since(start);
     return true;
 }
 
@@ -466,7 +463,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     struct image_info info;
     int64_t start = clock_now();
     enum reason reason = decode_begin(decode, &picture->blob, picture->path, &info, failure);
-    decoder->busy += clock_seconds_since(start);
+    decoder->times.busy += clock_seconds_since(start);
     if (reason != REASON_NONE)
         return true;
     struct store_record *record = &picture->record;
@@ -483,13 +480,16 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         decode_abort(decode);
         return true;
     }
-    if (!picture_make_counters(picture)) {
+    if (!picture->counters)
+        picture->counters = malloc(picture->sink->counters * sizeof *picture->counters);
+    if (!picture->counters) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the counters");
         decode_abort(decode);
         return true;
     }
     struct strips strips = {
         .decoder = decoder,
+        .staging = config->job->staging,
         .decode = decode,
         .picture = picture,
         .info = &info,
@@ -503,7 +503,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         decode_abort(decode);
         return false;
     }
-    decoder->waits.blocked += clock_seconds_since(start);
+    decoder->times.blocked += clock_seconds_since(start);
     thumbnail_begin(decoder->thumbnail, info.out_width, info.out_height, info.orientation);
     bool going = do_rows(&strips);
     if (strips.again) {
@@ -520,7 +520,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         take_thumbnail(decoder, picture);
     budget_give(config->job->budget, memory);
     picture->bytes_read = decode_bytes_read(decode);
-    decoder->busy += clock_seconds_since(start);
+    decoder->times.busy += clock_seconds_since(start);
     return going;
 }
 
@@ -604,7 +604,7 @@ static unsigned take_pictures(struct picture **pictures, struct decoder *decoder
     uint64_t bytes = 0;
     unsigned count = 0, files = 0;
     while (count < most && bytes < AHEAD_BYTES) {
-        struct picture *picture = config->take(config->context, &decoder->waits, count == 0);
+        struct picture *picture = config->take(config->context, &decoder->times, count == 0);
         if (!picture)
             break;
         pictures[count++] = picture;
@@ -730,9 +730,9 @@ void decoders_times(const struct decoders *decoders, struct stage_times *times)
     times->threads = decoders->started;
     for (unsigned i = 0; i < decoders->started; i++) {
         const struct decoder *decoder = &decoders->decoder[i];
-        times->busy += decoder->busy;
-        times->starved += decoder->waits.starved;
-        times->blocked += decoder->waits.blocked;
+        times->busy += decoder->times.busy;
+        times->starved += decoder->times.starved;
+        times->blocked += decoder->times.blocked;
     }
 }
 

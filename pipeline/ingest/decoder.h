@@ -11,8 +11,7 @@ struct decoders;
 /* Everything must outlive the threads. */
 struct decoders_config {
     struct ingest_job *job;
-    struct picture *(*take)(void *context, struct picture_waits *waits,
-                            bool wait); /* readers_take */
+    struct picture *(*take)(void *context, struct stage_times *times, bool wait); /* readers_take */
     void *context;
     const struct device_side *device_side; /* which forms of JPEG pictures are submitted */
     unsigned open_files;                   /* upper bound per thread */

@@ -39,13 +39,13 @@ enum status describing_add(struct describing *describing, const char *spec, doub
 }
 
 /* Opens the next picture for a decode thread, first those lost by a device that failed. */
-static struct picture *take_picture(void *context, struct picture_waits *waits, bool wait)
+static struct picture *take_picture(void *context, struct stage_times *times, bool wait)
 {
     struct run *run = context;
     const struct describing *describing = run->describing;
     struct blob blob = BLOB_NOTHING;
     struct failure failure = {.reason = REASON_NONE};
-    (void)waits, (void)wait;
+    (void)times, (void)wait;
     if (stop_requested(run->job.stop) != STOP_NONE)
         return NULL;
     pthread_mutex_lock(&run->job.lock);
@@ -172,10 +172,7 @@ enum status describing_run(struct describing *describing, struct error *err)
     enum status status = open_all(&run, err);
     if (status == STATUS_OK)
         status = finish(&run, err);
-    for (struct picture *picture; (picture = run.again);) {
-        run.again = picture->next;
-        picture_free(picture);
-    }
+    picture_free_list(run.again);
     decoders_close(&run.decoders);
     ingest_job_clear(&run.job);
     return status;

@@ -35,6 +35,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "decode/thumbnail.h"
 #include "features/code.h"
 #include "ingest/beside.h"
@@ -116,9 +117,9 @@ static void send_again(void *context, struct picture *picture)
     readers_again(ingest->readers, picture);
 }
 
-static struct picture *take_picture(void *context, struct picture_waits *waits, bool wait)
+static struct picture *take_picture(void *context, struct stage_times *times, bool wait)
 {
-    return readers_take(context, waits, wait);
+    return readers_take(context, times, wait);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -179,9 +180,9 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         walk.options.limit = 0;
     unsigned track = trace_track(config->trace, "host", "walk");
     int64_t start = clock_now();
-    enum status status =
-        config->open_walk ? config->open_walk(config->open_walk_context, &ingest->walk, &walk, err)
-                          : walk_open(&ingest->walk, &walk, err);
+    enum status status = config->open_walk
+                             ? config->open_walk(config->ranks, &ingest->walk, &walk, err)
+                             : walk_open(&ingest->walk, &walk, err);
     free(resolved);
     if (status == STATUS_OK) {
         ingest->counted = walk_is_counted(ingest->walk);
@@ -189,9 +190,6 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         ingest->bytes = ingest->counted ? walk_bytes(ingest->walk) : 0;
         ingest->report->share = *walk_share(ingest->walk);
     }
-    pthread_mutex_lock(&ingest->job.lock);
-    ingest->job.progress.done = 0; /* counts images from now on */
-    pthread_mutex_unlock(&ingest->job.lock);
     ingest->report->stage[STAGE_WALK].busy = clock_seconds_since(start);
     trace_span(config->trace, track, "walk", start, clock_now(), NULL);
     return status;
@@ -327,11 +325,8 @@ static void take_few(struct ingest *ingest, uint32_t pictures)
         snprintf(why, sizeof why, "1 image is too few");
     else if (pictures < INGEST_FEW)
         snprintf(why, sizeof why, "%u images are too few", pictures);
-    for (unsigned i = 0; i < few->features.count; i++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                 few->features.feature[i].name);
-    }
+    for (unsigned i = 0; i < few->features.count; i++)
+        text_add_name(names, sizeof names, few->features.feature[i].name);
     log_message(LOG_NOTICE, "notice: %s to learn codebooks from: the features are %s instead", why,
                 names);
 }
@@ -384,9 +379,6 @@ static enum status learn(struct ingest *ingest, const struct content *content, s
         learned.parameters = ingest->config->few->parameters;
         learned.preset = ingest->config->few->preset;
     }
-    pthread_mutex_lock(&ingest->job.lock);
-    ingest->job.progress.done = 0;
-    pthread_mutex_unlock(&ingest->job.lock);
     return store_begin(ingest->store, &learned, err);
 }
 
@@ -397,6 +389,7 @@ static enum status open_flow(struct ingest *ingest, unsigned open_files, struct 
     const uint64_t window =
         bounds_window(ingest->device_side.memory, ingest->sink.counters, ingest->thumbnail_size,
                       ingest->sink.thumbnail_size > 0, config->threads);
+    ingest->job.progress.done = 0; /* counts images from now on */
     pthread_mutex_lock(&ingest->lock);
     enum status status = readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store,
                                       &ingest->sink, window, open_files, err);
@@ -477,7 +470,6 @@ static void tell_space(const struct ingest *ingest)
     const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
                          (uint64_t)ingest->thumbnail_size * ingest->thumbnail_size;
     const uint64_t needed = 2 * row * ingest->files;
-    char most[32], left[32];
     struct statvfs disk;
     if (!ingest->store || statvfs(store_work_directory(ingest->store), &disk) != 0)
         return;
@@ -487,8 +479,7 @@ static void tell_space(const struct ingest *ingest)
             LOG_NOTICE,
             "%s: until the result is complete, its log and the result need up to %s of disk; "
             "%s are free",
-            needed > available ? "notice" : "disk", format_bytes(most, sizeof most, needed),
-            format_bytes(left, sizeof left, available));
+            needed > available ? "notice" : "disk", BYTES_TEXT(needed), BYTES_TEXT(available));
 }
 
 /* Shows progress until the decode threads have ended. */
@@ -552,19 +543,18 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
 {
     const struct ingest_report *report = ingest->report;
     const struct ingest_config *config = ingest->config;
-    char source[256], reasons[256] = "";
+    char reasons[256] = "";
     unsigned first = 0;
     while (first + 1 < config->walk.source_count && !config->walk.sources[first])
         first++;
     if (!config->walk.sources[first])
         return error_set(err, STATUS_FAILED,
                          "no image is left in the other sources; nothing is written");
-    path_for_message(source, sizeof source, config->walk.sources[first]);
+    const char *source = PATH_TEXT(config->walk.sources[first]);
     const char *more = config->walk.source_count > 1 ? " and the other sources" : "";
     if (report->images_failed == 0)
-        return error_set(
-            err, STATUS_FAILED, "no image under %s%s (%s); nothing is written", source, more,
-            format_number_of(reasons, sizeof reasons, report->files_not_images, "other file"));
+        return error_set(err, STATUS_FAILED, "no image under %s%s (%s); nothing is written", source,
+                         more, NUMBER_OF(report->files_not_images, "other file"));
     size_t used = 0;
     for (int r = 1; r < REASON_COUNT && used < sizeof reasons; r++) {
         if (report->by_reason[r] && r != REASON_NOT_AN_IMAGE)
@@ -581,12 +571,10 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
 static void tell_kept(const struct ingest *ingest)
 {
     const uint64_t kept = readers_kept(ingest->readers);
-    char images[48], output[256];
     if (kept > 0)
         log_message(LOG_NOTICE,
                     "notice: %s of %s could not be examined (unreadable) and %s as before",
-                    format_number_of(images, sizeof images, kept, "image"),
-                    path_for_message(output, sizeof output, ingest->config->store.output),
+                    NUMBER_OF(kept, "image"), PATH_TEXT(ingest->config->store.output),
                     kept == 1 ? "stays" : "stay");
 }
 
@@ -608,10 +596,8 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     }
     /* Its spool is in the work directory, which is removed when the file is written. */
     walk_close(&ingest->walk);
-    pthread_mutex_lock(&ingest->job.lock);
-    ingest->job.progress.phase = "writing";
-    pthread_mutex_unlock(&ingest->job.lock);
-    ingest_job_show(&ingest->job, clock_now());
+    ingest_job_phase(&ingest->job, "writing", ingest->job.progress.done, ingest->job.progress.total,
+                     clock_now());
     char host[128] = "";
     gethostname(host, sizeof host - 1);
     struct store_run run = {
@@ -696,9 +682,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     else
         ingest_job_fail(&ingest.job, &(struct error){.status = opened});
     join_all(&ingest, start);
-    if (ingest.walk) {
+    if (ingest.walk)
         report->passed = walk_passed(ingest.walk);
-    }
     /* Closes the devices in the meantime: for a driver, freeing its memory takes about as long as
      * writing the file does. No other thread uses staging any more. */
     pthread_t closing;

@@ -64,7 +64,6 @@ struct ingest_config {
      * another thread. */
     enum status (*open_walk)(void *context, struct walk **out, const struct walk_config *config,
                              struct error *err);
-    void *open_walk_context;
     /* Called with the number of files after the walk, before any file is read; an error ends the
      * ingest. May be NULL. */
     enum status (*check_count)(void *context, uint64_t files, struct error *err);
@@ -73,7 +72,7 @@ struct ingest_config {
     /* Replaces values[i] by the sum over all processes that share the walk; NULL: a single
      * process. */
     enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);
-    void *sum_context;
+    void *ranks;                 /* the context of open_walk and sum */
     const char *also_skipped[2]; /* files and directories to skip in addition to the output; or
                                   * NULL */
     struct trace *trace;         /* may be NULL */

@@ -9,6 +9,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/threads.h"
@@ -44,36 +45,29 @@ struct learning {
     struct ingest_job *job;
     struct walk *walk;
     const struct feature_set *features;
-    uint32_t pictures;             /* wanted */
-    uint32_t each[FEATURE_MAX];    /* limit on descriptors per image; 0: not needed */
-    uint32_t columns[FEATURE_MAX]; /* bytes per descriptor */
+    uint32_t pictures;          /* wanted */
+    uint32_t each[FEATURE_MAX]; /* limit on descriptors per image; 0: not needed */
     struct budget *budget;
     struct candidates candidates;
     struct taken *taken; /* per candidate; written by the thread that takes it */
 
     uint32_t *round; /* candidates of a round, by sequence */
 
+    pthread_t caller;     /* one of the threads: shows progress */
+    int64_t start, shown; /* clock_now(): of the phase, and when progress was last shown */
+
     pthread_mutex_t opening; /* held while a candidate is taken and, if order matters, opened */
     pthread_mutex_t lock;    /* guards the following; taken after `opening` */
-    pthread_cond_t ended;
     uint32_t next, in_round, decoded, unreadable;
-    unsigned running;
     struct error error; /* the first */
 };
 
 uint32_t learning_pictures(const struct learning *learning)
 {
-    return learning->decoded < learning->pictures ? learning->decoded : learning->pictures;
+    return min_u32(learning->decoded, learning->pictures);
 }
 
 /* --- one image ------------------------------------------------------------------------------- */
-
-/* Packed RGB rows. */
-struct image {
-    const uint8_t *pixels;
-    uint32_t width, height;
-    uint8_t orientation; /* 1 after scaling: upright */
-};
 
 /* An image being decoded: scaled to each goal of the features; whole for features without one. */
 struct decoding {
@@ -148,18 +142,22 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
 }
 
 /* The image as decoded, or as scaled to the goal. */
-static struct image find_image(const struct decoding *decoding, const struct image_info *info,
-                               scale_goal goal)
+static struct descriptor_picture find_image(const struct decoding *decoding,
+                                            const struct image_info *info, scale_goal goal)
 {
-    const bool swapped = info->orientation >= 5;
+    struct descriptor_picture image = {
+        .pixels = decoding->whole, .width = info->out_width, .height = info->out_height};
     for (unsigned i = 0; i < decoding->goals; i++) {
-        const struct scale_window *window = &decoding->scaler[i].window;
-        if (decoding->goal[i] == goal)
-            return (struct image){decoding->scaler[i].pixels,
-                                  swapped ? window->height : window->width,
-                                  swapped ? window->width : window->height, 1};
+        const struct scaler *scaler = &decoding->scaler[i];
+        if (decoding->goal[i] == goal) {
+            const bool swapped = info->orientation >= 5;
+            image.pixels = scaler->pixels; /* upright */
+            image.width = swapped ? scaler->window.height : scaler->window.width;
+            image.height = swapped ? scaler->window.width : scaler->window.height;
+        }
     }
-    return (struct image){decoding->whole, info->out_width, info->out_height, info->orientation};
+    image.stride = (size_t)3 * image.width;
+    return image;
 }
 
 /* Computes evenly spaced descriptors; false: no memory. */
@@ -168,16 +166,14 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
 {
     const struct feature *feature = &learning->features->feature[i];
     const struct descriptor *descriptor = feature->kind->descriptor;
-    const uint32_t columns = learning->columns[i];
-    const struct image image = find_image(decoding, info, feature->image.scale);
-    const struct descriptor_picture picture = {image.pixels, (size_t)3 * image.width, image.width,
-                                               image.height};
+    const uint32_t columns = descriptor->columns;
+    const struct descriptor_picture image = find_image(decoding, info, feature->image.scale);
     const uint32_t there = descriptor_number(descriptor, image.width, image.height);
-    const uint32_t rows = there < learning->each[i] ? there : learning->each[i];
+    const uint32_t rows = min_u32(there, learning->each[i]);
     taken->row[i] = malloc((size_t)rows * columns + 1);
     taken->rows[i] = taken->row[i] ? rows : 0;
     for (uint32_t r = 0; r < taken->rows[i]; r++)
-        descriptor_describe(taken->row[i] + (size_t)r * columns, descriptor, &picture,
+        descriptor_describe(taken->row[i] + (size_t)r * columns, descriptor, &image,
                             (uint32_t)((uint64_t)r * there / rows), 1);
     return taken->row[i];
 }
@@ -263,8 +259,16 @@ static uint32_t take_candidate(struct blob *out, struct failure *failure, struct
     return i;
 }
 
-static void take_candidates(struct learning *learning)
+static void show_sample(const struct learning *learning, uint32_t decoded)
 {
+    ingest_job_phase(learning->job, "sample", decoded,
+                     min_u32(learning->candidates.count, learning->pictures), learning->start);
+}
+
+/* Decodes candidates of the round. */
+static void *take_candidates(void *argument)
+{
+    struct learning *learning = argument;
     const struct ingest_config *config = learning->job->config;
     struct decode_options options = config->decode;
     struct error err = ERROR_INIT;
@@ -291,66 +295,21 @@ static void take_candidates(struct learning *learning)
         pthread_mutex_lock(&learning->lock);
         learning->decoded += learning->taken[i].decoded;
         learning->unreadable += failure.reason == REASON_UNREADABLE;
+        const uint32_t decoded = learning_pictures(learning);
         pthread_mutex_unlock(&learning->lock);
+        if (pthread_equal(pthread_self(), learning->caller) &&
+            clock_now() - learning->shown >= PROGRESS_NS) {
+            show_sample(learning, decoded);
+            learning->shown = clock_now();
+        }
     }
     if (!going)
         fail(learning, &err);
     decode_close(&decode);
-}
-
-static void *learning_main(void *argument)
-{
-    struct learning *learning = argument;
-    take_candidates(learning);
-    pthread_mutex_lock(&learning->lock);
-    learning->running--;
-    pthread_cond_broadcast(&learning->ended);
-    pthread_mutex_unlock(&learning->lock);
     return NULL;
 }
 
 /* --- all of them ----------------------------------------------------------------------------- */
-
-/* Runs the threads until a round is decoded. `start`: of the first one. */
-static enum status run_threads(struct learning *learning, int64_t start, struct error *err)
-{
-    const unsigned wanted = learning->job->config->threads;
-    const uint32_t count = learning->candidates.count;
-    const uint32_t most = count < learning->pictures ? count : learning->pictures;
-    pthread_t *thread = calloc(wanted, sizeof *thread);
-    unsigned started = 0;
-    int code = 0;
-    if (!thread)
-        return error_memory(err, wanted * sizeof *thread, "threads");
-    while (code == 0 && started < wanted) {
-        pthread_mutex_lock(&learning->lock);
-        code = pthread_create(&thread[started], NULL, learning_main, learning);
-        learning->running += code == 0;
-        started += code == 0;
-        pthread_mutex_unlock(&learning->lock);
-    }
-    for (bool running = started > 0; running;) {
-        pthread_mutex_lock(&learning->lock);
-        if (learning->running > 0)
-            cond_wait_until(&learning->ended, &learning->lock, clock_now() + PROGRESS_NS);
-        running = learning->running > 0;
-        const uint32_t done = learning->decoded < most ? learning->decoded : most;
-        pthread_mutex_unlock(&learning->lock);
-        if (stop_overdue(learning->job->stop))
-            budget_abort(learning->budget);
-        ingest_job_phase(learning->job, "sample", done, most, start);
-    }
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
-    free(thread);
-    if (started == 0)
-        return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
-    if (learning->error.status != STATUS_OK && err)
-        *err = learning->error;
-    return learning->error.status != STATUS_OK
-               ? learning->error.status
-               : stop_check(learning->job->stop, "decoding the sample", err);
-}
 
 static int compare_by_sequence(const void *a, const void *b, void *context)
 {
@@ -364,7 +323,6 @@ static int compare_by_sequence(const void *a, const void *b, void *context)
 static enum status run_rounds(struct learning *learning, struct error *err)
 {
     const uint32_t count = learning->candidates.count;
-    const int64_t start = clock_now();
     enum status status = STATUS_OK;
     uint32_t begun = 0, least = ROUND_FILES;
     learning->round = malloc(((size_t)count + 1) * sizeof *learning->round);
@@ -384,7 +342,13 @@ static enum status run_rounds(struct learning *learning, struct error *err)
         begun += files;
         learning->next = 0;
         learning->in_round = files;
-        status = run_threads(learning, start, err);
+        threads_run(take_candidates, learning, learning->job->config->threads);
+        show_sample(learning, learning_pictures(learning));
+        status = learning->error.status != STATUS_OK
+                     ? learning->error.status
+                     : stop_check(learning->job->stop, "decoding the sample", err);
+        if (learning->error.status != STATUS_OK && err)
+            *err = learning->error;
     }
     return status;
 }
@@ -405,12 +369,16 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     struct learning *learning = *out = calloc(1, sizeof *learning);
     if (!learning)
         return error_memory(err, sizeof *learning, "a sample");
-    *learning = (struct learning){
-        .job = job, .walk = walk, .features = features, .pictures = pictures, .error = ERROR_INIT};
+    *learning = (struct learning){.job = job,
+                                  .walk = walk,
+                                  .features = features,
+                                  .pictures = pictures,
+                                  .caller = pthread_self(),
+                                  .start = clock_now(),
+                                  .error = ERROR_INIT};
     pthread_mutex_init(&learning->opening, NULL);
     pthread_mutex_init(&learning->lock, NULL);
-    cond_init_monotonic(&learning->ended);
-    ingest_job_phase(learning->job, "sample", 0, 0, clock_now());
+    ingest_job_phase(learning->job, "sample", 0, 0, learning->start);
     enum status status =
         candidates_choose(&learning->candidates, walk, MOST_FILES(pictures), job->stop, err);
     if (status == STATUS_OK)
@@ -419,17 +387,14 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     learning->taken = calloc((size_t)count + 1, sizeof *learning->taken);
     if (status == STATUS_OK && !learning->taken)
         status = error_memory(err, count * sizeof *learning->taken, "a sample");
-    const uint32_t most = count < pictures ? count : pictures;
+    const uint32_t most = min_u32(count, pictures);
     for (unsigned i = 0; i < features->count; i++) {
         const struct feature *feature = &features->feature[i];
         if (!feature_lacks_codebook(feature))
             continue;
         uint64_t all = (uint64_t)LEARNING_FOR_WORD * feature->codebook_words;
-        all = all > LEARNING_DESCRIPTORS ? all : LEARNING_DESCRIPTORS;
-        all =
-            all > LEARNING_OF_PICTURE * (uint64_t)most ? all : LEARNING_OF_PICTURE * (uint64_t)most;
+        all = max_u64(all, max_u64(LEARNING_DESCRIPTORS, LEARNING_OF_PICTURE * (uint64_t)most));
         learning->each[i] = most > 0 ? (uint32_t)((all + most - 1) / most) : 1;
-        learning->columns[i] = feature->kind->descriptor->columns;
     }
     if (status == STATUS_OK)
         status = run_rounds(learning, err);
@@ -449,7 +414,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
 static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *learning, unsigned i,
                              struct error *err)
 {
-    const size_t columns = learning->columns[i];
+    const size_t columns = learning->features->feature[i].kind->descriptor->columns;
     uint64_t total = 0;
     for (uint32_t c = 0; c < learning->candidates.count; c++)
         total += learning->taken[c].decoded ? learning->taken[c].rows[i] : 0;
@@ -481,14 +446,13 @@ struct training {
     struct error error[FEATURE_MAX];
     atomic_uint next; /* feature */
     unsigned threads;
-    pthread_t caller; /* shows its progress */
     int64_t start;
 };
 
 static void show_training(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     const struct training *all = context;
-    if (pthread_equal(pthread_self(), all->caller))
+    if (pthread_equal(pthread_self(), all->learning->caller))
         ingest_job_phase(all->learning->job, phase, done, total, all->start);
 }
 
@@ -535,11 +499,8 @@ enum status learning_train(struct learning *learning, struct codebooks *codebook
                            struct feature_set *features, struct ocl_context *context,
                            struct error *err)
 {
-    struct training all = {.learning = learning,
-                           .features = features,
-                           .devices = {&context, 1},
-                           .caller = pthread_self(),
-                           .start = clock_now()};
+    struct training all = {
+        .learning = learning, .features = features, .devices = {&context, 1}, .start = clock_now()};
     enum status status = STATUS_OK;
     if (learning->decoded == 0)
         return error_set(err, STATUS_FAILED,
@@ -578,7 +539,6 @@ void learning_close(struct learning **out)
     free(learning->taken);
     candidates_clear(&learning->candidates);
     budget_close(&learning->budget);
-    pthread_cond_destroy(&learning->ended);
     pthread_mutex_destroy(&learning->lock);
     pthread_mutex_destroy(&learning->opening);
     free(learning->round);

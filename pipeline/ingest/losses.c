@@ -166,7 +166,7 @@ enum status losses_judge(struct ingest_report *report, const struct ingest_confi
         reasons[i] = (int64_t)report->removed[i];
     whole[0] = j.whole[0] != 0;
     if (status == STATUS_OK && config->sum)
-        status = config->sum(config->sum_context, sums, numbers, err);
+        status = config->sum(config->ranks, sums, numbers, err);
     if (status == STATUS_OK && whole[1] > 0)
         status = error_set(err, STATUS_INTERRUPTED, "interrupted");
     for (unsigned i = 0; status == STATUS_OK && i < sources; i++) {

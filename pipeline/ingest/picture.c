@@ -46,13 +46,6 @@ void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct pict
     shrink_dimensions(width, height, picture->sink->thumbnail_size);
 }
 
-bool picture_make_counters(struct picture *picture)
-{
-    if (!picture->counters)
-        picture->counters = malloc(picture->sink->counters * sizeof *picture->counters);
-    return picture->counters != NULL;
-}
-
 void picture_hold(struct picture *picture)
 {
     atomic_fetch_add(&picture->holders, 1);
@@ -152,4 +145,13 @@ void picture_free(struct picture *picture)
     free(picture->thumbnail);
     free(picture->pixels_of_thumbnail);
     free(picture);
+}
+
+void picture_free_list(struct picture *list)
+{
+    while (list) {
+        struct picture *next = list->next;
+        picture_free(list);
+        list = next;
+    }
 }

@@ -17,11 +17,6 @@
 
 struct picture;
 
-/* Seconds that a thread has waited: for pictures, and for space. */
-struct picture_waits {
-    double starved, blocked;
-};
-
 /* Where released pictures go; both functions take ownership. Any thread. */
 struct picture_sink {
     uint32_t counters; /* per picture */
@@ -70,9 +65,6 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
 /* The size of its thumbnail in stored orientation. */
 void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct picture *picture);
 
-/* Allocates counters if necessary; false: no memory. */
-bool picture_make_counters(struct picture *picture);
-
 /* Clears the failure of a picture that failed for lack of resources, so that it is opened and
  * decoded again once released. The caller holds it. */
 void picture_begin_again(struct picture *picture);
@@ -89,5 +81,7 @@ void picture_lost(void *context, void *picture);
 
 /* Frees a picture that no part holds, and closes its blob. Accepts NULL. */
 void picture_free(struct picture *picture);
+/* The same for all of a list, linked by `next`. */
+void picture_free_list(struct picture *list);
 
 #endif

@@ -11,7 +11,6 @@
 #include "ingest/readers.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "result/journal.h"
@@ -29,9 +28,8 @@
 #define EACH_READERS 8u
 #define MOST_READERS 64u
 /* Readahead requested per file; beyond that the system reads ahead by itself. */
-#define ADVISED_BYTES  (1u << 20)
-#define HEADER_BYTES   (128u << 10)
-#define COMPARED_BYTES (256u << 10) /* read at a time */
+#define ADVISED_BYTES (1u << 20)
+#define HEADER_BYTES  (128u << 10)
 /* Above this average, opening is slow. A sample counts for at most four times the threshold, so
  * that a reader that was not scheduled for a while does not look slow. */
 #define SLOW_NS 100000
@@ -78,21 +76,6 @@ static bool window_is_full(struct readers *readers)
            readers->handed_out >= journal_count(store_journal(readers->store)) + readers->window;
 }
 
-/* Looks up an item of an unread source in the existing file. With the walk's lock. */
-static enum status look_up_unread(struct readers *readers, struct picture *picture,
-                                  struct error *err)
-{
-    struct store_record *record = &picture->record, stored;
-    if (prior_at(store_prior(readers->store), picture->where, &stored, err) != STATUS_OK)
-        return STATUS_FAILED;
-    stored.sequence = record->sequence;
-    stored.path = picture->path;
-    *record = stored;
-    picture->pixels = (uint64_t)stored.image.width * stored.image.height;
-    picture->unchanged = true;
-    return STATUS_OK;
-}
-
 /* Takes the record of an earlier run. */
 static void take_prior(struct picture *picture, const struct store_record *prior)
 {
@@ -104,6 +87,17 @@ static void take_prior(struct picture *picture, const struct store_record *prior
     picture->pixels = (uint64_t)prior->image.width * prior->image.height;
     picture->resumed = location_in_log(prior->origin);
     picture->unchanged = !picture->resumed;
+}
+
+/* Looks up an item of an unread source in the existing file. With the walk's lock. */
+static enum status look_up_unread(struct readers *readers, struct picture *picture,
+                                  struct error *err)
+{
+    struct store_record stored;
+    enum status status = prior_at(store_prior(readers->store), picture->where, &stored, err);
+    if (status == STATUS_OK)
+        take_prior(picture, &stored);
+    return status;
 }
 
 /* Looks up the record of an earlier run. With the walk's lock. */
@@ -142,10 +136,9 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     struct picture *picture = picture_new(readers->sink, &item);
     if (!picture)
         return error_memory(err, sizeof *picture, "a picture");
-    if (look_up_unread(readers, picture, err) != STATUS_OK) {
-        picture_free(picture);
-        return STATUS_FAILED;
-    }
+    take_prior(picture, record);
+    picture->resumed = false;
+    picture->unchanged = true; /* even if a log has it: it is not looked up again */
     readers->kept += picture->record.failure.reason == REASON_NONE;
     pthread_mutex_lock(&readers->job->lock);
     readers->job->progress.total++;
@@ -291,19 +284,9 @@ static struct picture *take_again(struct readers *readers)
 /* Does the file differ from the bytes of the earlier run? false if it cannot be read. */
 static bool bytes_differ(const struct picture *picture)
 {
-    struct murmur3 state;
-    uint64_t digest[2], at = 0;
-    ssize_t got = 0;
-    uint8_t *bytes = malloc(COMPARED_BYTES);
-    murmur3_init(&state);
-    while (bytes && (got = blob_read(&picture->blob, bytes, COMPARED_BYTES, at)) > 0) {
-        murmur3_update(&state, bytes, (size_t)got);
-        at += (uint64_t)got;
-    }
-    const bool all = bytes && got == 0;
-    free(bytes);
-    murmur3_final(&state, digest);
-    return all && memcmp(digest, picture->prior->image.digest, sizeof digest) != 0;
+    uint64_t digest[2];
+    return blob_digest(&picture->blob, digest, NULL) &&
+           memcmp(digest, picture->prior->image.digest, sizeof digest) != 0;
 }
 
 /* Size and time are unchanged, but inode or change time are not: uses the earlier record only if
@@ -353,7 +336,7 @@ static void open_picture(struct readers *readers, struct picture *picture)
  * error, and without `wait` if the window is full. It is open if its source is read in order, else
  * *opened is false. */
 static struct picture *next_picture(bool *opened, struct readers *readers,
-                                    struct picture_waits *waits, bool wait)
+                                    struct stage_times *times, bool wait)
 {
     struct stop *stop = readers->job->stop;
     struct error err = ERROR_INIT;
@@ -367,7 +350,7 @@ static struct picture *next_picture(bool *opened, struct readers *readers,
             pthread_cond_wait(&readers->window_moved, &readers->walk_lock);
         atomic_fetch_sub(&readers->window_waits, 1);
     }
-    waits->blocked += clock_seconds_since(start);
+    times->blocked += clock_seconds_since(start);
     start = clock_now();
     struct picture *picture = take_again(readers);
     enum status status = picture ? STATUS_OK : walk_picture(&picture, readers, &err);
@@ -375,7 +358,7 @@ static struct picture *next_picture(bool *opened, struct readers *readers,
     if (*opened)
         open_picture(readers, picture);
     pthread_mutex_unlock(&readers->walk_lock);
-    waits->starved += clock_seconds_since(start);
+    times->starved += clock_seconds_since(start);
     if (status != STATUS_OK && status != STATUS_END)
         ingest_job_fail(readers->job, &err);
     return picture;
@@ -398,7 +381,7 @@ static void *reader_main(void *argument)
 {
     struct readers *readers = argument;
     const uint64_t advised = readers->job->config->dry_run ? HEADER_BYTES : ADVISED_BYTES;
-    struct picture_waits waits = {0}; /* only those of decode threads are reported */
+    struct stage_times times = {0}; /* only those of decode threads are reported */
     pthread_mutex_lock(&readers->lock);
     for (;;) {
         /* This reader is awake now. */
@@ -414,7 +397,7 @@ static void *reader_main(void *argument)
             pthread_cond_signal(&readers->room);
         pthread_mutex_unlock(&readers->lock);
         bool opened;
-        struct picture *picture = next_picture(&opened, readers, &waits, true);
+        struct picture *picture = next_picture(&opened, readers, &times, true);
         int64_t took = clock_now();
         if (picture) {
             if (!opened)
@@ -462,7 +445,7 @@ static struct picture *pop_queue(struct readers *readers)
 
 /* A picture opened by a reader; NULL if no reader runs, without `wait` if none is ready, or if the
  * caller should open one itself: *quick. */
-static struct picture *take_ahead(bool *quick, struct readers *readers, struct picture_waits *waits,
+static struct picture *take_ahead(bool *quick, struct readers *readers, struct stage_times *times,
                                   bool wait)
 {
     struct picture *picture = NULL;
@@ -477,16 +460,16 @@ static struct picture *take_ahead(bool *quick, struct readers *readers, struct p
         call_reader(readers);
     }
     pthread_mutex_unlock(&readers->lock);
-    *(atomic_load(&readers->window_waits) > 0 ? &waits->blocked : &waits->starved) +=
+    *(atomic_load(&readers->window_waits) > 0 ? &times->blocked : &times->starved) +=
         clock_seconds_since(start);
     return picture;
 }
 
 /* The next picture, opened on the caller's thread. NULL as in next_picture. */
-static struct picture *take_self(struct readers *readers, struct picture_waits *waits, bool wait)
+static struct picture *take_self(struct readers *readers, struct stage_times *times, bool wait)
 {
     bool opened;
-    struct picture *picture = next_picture(&opened, readers, waits, wait);
+    struct picture *picture = next_picture(&opened, readers, times, wait);
     if (!picture || opened)
         return picture;
     const int64_t start = clock_now();
@@ -498,22 +481,22 @@ static struct picture *take_self(struct readers *readers, struct picture_waits *
     return picture;
 }
 
-struct picture *readers_take(struct readers *readers, struct picture_waits *waits, bool wait)
+struct picture *readers_take(struct readers *readers, struct stage_times *times, bool wait)
 {
     bool quick = wait;
-    struct picture *picture = take_ahead(&quick, readers, waits, wait);
+    struct picture *picture = take_ahead(&quick, readers, times, wait);
     if (picture || !wait)
         return picture;
     if (quick) {
         /* Do not wait for the window, which may depend on what a reader is about to deliver. */
-        picture = take_self(readers, waits, false);
+        picture = take_self(readers, times, false);
         if (picture)
             return picture;
         quick = false;
-        picture = take_ahead(&quick, readers, waits, true);
+        picture = take_ahead(&quick, readers, times, true);
     }
     /* At the end of the walk, or for pictures that a device lost then. */
-    return picture ? picture : take_self(readers, waits, true);
+    return picture ? picture : take_self(readers, times, true);
 }
 
 /* --- interface ------------------------------------------------------------------------------- */
@@ -626,11 +609,7 @@ void readers_close(struct readers **out)
     struct readers *readers = *out;
     if (!readers)
         return;
-    while (readers->again) {
-        struct picture *picture = readers->again;
-        readers->again = picture->next;
-        picture_free(picture);
-    }
+    picture_free_list(readers->again);
     picture_free(readers->next);
     bytes_clear(&readers->unseen);
     pthread_mutex_destroy(&readers->walk_lock);

@@ -26,7 +26,7 @@ void readers_start(struct readers *readers);
 /* The next picture for a decode thread, with its file open if it is to be decoded. NULL at the end,
  * after a stop or an error, and without `wait` also if none is ready: a thread that holds pictures
  * must not wait. Any thread. */
-struct picture *readers_take(struct readers *readers, struct picture_waits *waits, bool wait);
+struct picture *readers_take(struct readers *readers, struct stage_times *times, bool wait);
 
 /* Queues a picture to be decoded again, before the rest of the walk. Any thread. */
 void readers_again(struct readers *readers, struct picture *picture);

@@ -167,15 +167,6 @@ static struct picture *take_some(struct recorder *recorder)
     return taken;
 }
 
-static void free_list(struct picture *list)
-{
-    while (list) {
-        struct picture *next = list->next;
-        picture_free(list);
-        list = next;
-    }
-}
-
 static void *recorder_main(void *argument)
 {
     struct recorder *recorder = argument;
@@ -198,7 +189,7 @@ static void *recorder_main(void *argument)
         const int64_t end = clock_now();
         busy += (double)(end - start) * 1e-9;
         trace_span(trace, track, "put", start, end, NULL);
-        free_list(list);
+        picture_free_list(list);
         if (status == STATUS_OK)
             readers_wake(recorder->readers);
         else
@@ -290,7 +281,7 @@ void recorder_close(struct recorder **out)
     if (!recorder)
         return;
     if (recorder->waiting > 0)
-        free_list(recorder->first);
+        picture_free_list(recorder->first);
     pthread_mutex_destroy(&recorder->lock);
     pthread_mutex_destroy(&recorder->waiting_lock);
     pthread_cond_destroy(&recorder->more);

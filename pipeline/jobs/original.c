@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES ((size_t)256 << 10)
-
 /* --- one file ---------------------------------------------------------------------------------- */
 
 /* *length: bytes of `path` that name a file: all, or up to the end of the archive's name. */
@@ -194,25 +192,4 @@ bool original_has_more(const struct blob *blob)
     return blob_read(blob, entry, 2, at) == 2 &&
            blob_read(blob, entry, 4, at + 2 + 12 * number(entry, 2, big)) == 4 &&
            number(entry, 4, big) != 0;
-}
-
-bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32])
-{
-    struct murmur3 murmur;
-    struct sha256 strong;
-    uint64_t at = 0;
-    ssize_t got = 0;
-    uint8_t *bytes = malloc(READ_BYTES);
-    murmur3_init(&murmur);
-    sha256_init(&strong);
-    while (bytes && (got = blob_read(blob, bytes, READ_BYTES, at)) > 0) {
-        murmur3_update(&murmur, bytes, (size_t)got);
-        sha256_update(&strong, bytes, (size_t)got);
-        at += (uint64_t)got;
-    }
-    const bool good = bytes && got == 0;
-    free(bytes);
-    murmur3_final(&murmur, digest);
-    sha256_final(&strong, sha);
-    return good;
 }

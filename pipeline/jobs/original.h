@@ -10,7 +10,6 @@
 
 #include "base/blob.h"
 #include "base/file_system.h"
-#include "base/hash.h"
 #include "result/result.h"
 #include <sys/stat.h>
 
@@ -49,9 +48,6 @@ enum originals { ORIGINALS_ONE, ORIGINALS_TWO, ORIGINALS_UNCERTAIN };
 
 /* Are two files that are THERE the same file, or certainly different ones? */
 enum originals originals_compare(const struct original *a, const struct original *b);
-
-/* Reads all bytes. False: unreadable. Any thread. */
-bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32]);
 
 /* Does it have more than one frame or page (only the first is decoded)? Detected from the start of
  * GIF, PNG, WebP, HEIF and TIFF files. Any thread. */

@@ -220,7 +220,7 @@ static void read_file(void *context, const struct reopened *reopened)
     struct removal_entry *entry = &f->entry[f->member[reopened->index]];
     struct original now;
     uint64_t digest[2];
-    const bool good = original_digest(reopened->blob, digest, entry->sha) &&
+    const bool good = blob_digest(reopened->blob, digest, entry->sha) &&
                       memcmp(digest, entry->image.digest, sizeof digest) == 0;
     entry->more = original_has_more(reopened->blob);
     original_look(&now, entry->file.name, &entry->image);

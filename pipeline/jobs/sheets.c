@@ -319,7 +319,7 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         if (status == STATUS_OK)
             status = watch_check(&thumbs->config.watch, "writing sheets of thumbnails", err);
         if (status == STATUS_OK)
-            watch_show(&config->watch, "sheets", sheets.first, total);
+            watch_show(&thumbs->config.watch, "sheets", sheets.first, total);
     }
     return status;
 }

@@ -28,16 +28,6 @@ struct making {
 
 /* --- the spool ------------------------------------------------------------------------------- */
 
-static enum status open_spool(struct thumbs *thumbs, struct error *err)
-{
-    const char *directory = thumbs->config.directory;
-    thumbs->spool = unnamed_file(directory);
-    if (thumbs->spool < 0)
-        return error_errno(err, STATUS_FAILED, errno, "open",
-                           "cannot create a temporary file for thumbnails in %s", directory);
-    return STATUS_OK;
-}
-
 static enum status put(struct thumbs *thumbs, uint64_t row, const uint8_t *jpeg, uint32_t length,
                        struct error *err)
 {
@@ -137,16 +127,16 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
     thumbs->config = *config;
     thumbs->rows = rows;
     thumbs->spool = -1;
-    thumbs->size = stored         ? min_u32(stored, THUMBNAIL_MOST)
-                   : config->size ? config->size
-                                  : thumbnail_suitable_size(rows);
+    thumbs->size = stored ? min_u32(stored, THUMBNAIL_MOST) : thumbnail_suitable_size(rows);
     thumbs->at = held_array(&thumbs->held, rows, sizeof *thumbs->at);
     thumbs->length = held_array(&thumbs->held, rows, sizeof *thumbs->length);
     enum status status = held_check(&thumbs->held, "thumbnails", err);
     if (status == STATUS_OK)
         status = workers_open(&thumbs->workers, config->threads, err);
-    if (status == STATUS_OK)
-        status = open_spool(thumbs, err);
+    if (status == STATUS_OK && (thumbs->spool = unnamed_file(config->directory)) < 0)
+        status =
+            error_errno(err, STATUS_FAILED, errno, "open",
+                        "cannot create a temporary file for thumbnails in %s", config->directory);
     if (status == STATUS_OK)
         status = copy_stored(thumbs, &missing, err);
     if (status == STATUS_OK && missing > 0)

@@ -21,7 +21,6 @@
 
 struct thumbs_config {
     struct result *result; /* used in thumbs_open only */
-    uint32_t size;         /* for pictures to be decoded; 0: thumbnail_suitable_size() */
     unsigned threads;      /* at least 1 */
     uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
     const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
@@ -75,7 +74,6 @@ struct sheets_config {
     enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
                          struct error *err);
     void *context;
-    struct watch watch;
 };
 
 /* Makes sheets of the given rows on the configured threads: ceil(count / (columns * rows)) of them.

@@ -1,11 +1,13 @@
 /* pages.c: the report, step by step; see pages.h. */
 #include "report/pages.h"
 #include "base/hash.h"
+#include "base/output.h"
 #include "base/output_directory.h"
 #include "base/path.h"
 #include "report/embedded_asset.h"
 #include "report/pages_data.h"
 #include "result/choose.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,17 +47,16 @@ static void marker_of(char marker[MARKER_SIZE], const struct pages *pages)
 
 static bool is_current(const struct pages *pages)
 {
-    char marker[MARKER_SIZE], there[MARKER_SIZE] = "", *path = NULL;
+    char marker[MARKER_SIZE], *path = NULL;
+    size_t size = 0;
     if (asprintf(&path, "%s/%s", pages->config->directory, page_names[0]) < 0)
         return false;
-    FILE *file = fopen(path, "re");
-    free(path);
-    if (!file)
-        return false;
-    const size_t size = fread(there, 1, sizeof there - 1, file);
-    fclose(file);
+    char *there = read_small(&size, AT_FDCWD, path);
     marker_of(marker, pages);
-    return size == strlen(marker) && memcmp(there, marker, size) == 0;
+    const bool same = there && size == strlen(marker) && memcmp(there, marker, size) == 0;
+    free(path);
+    free(there);
+    return same;
 }
 
 enum status pages_check(const char *directory, struct error *err)

@@ -147,12 +147,8 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
     *places = malloc((size_t)(count ? count : 1) * sizeof **places);
     if (!*places)
         return error_memory(err, (size_t)count * sizeof **places, "thumbnails");
-    const struct sheets_config config = {.rows = rows,
-                                         .count = count,
-                                         .first = first,
-                                         .write = write_sheet,
-                                         .context = pages,
-                                         .watch = pages->config->machine.watch};
+    const struct sheets_config config = {
+        .rows = rows, .count = count, .first = first, .write = write_sheet, .context = pages};
     *sheets = (uint32_t)((count + cells - 1) / cells);
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
@@ -386,7 +382,6 @@ enum status pages_make_failures(struct pages *pages, struct error *err)
     struct json json = {0};
     enum status status = STATUS_OK;
     uint64_t listed = 0;
-    bool open = false;
     for (uint64_t row = 0; row < result_failures(pages->result) && status == STATUS_OK; row++) {
         struct result_failure failure;
         status = result_failure_at(pages->result, row, &failure, err);
@@ -395,25 +390,22 @@ enum status pages_make_failures(struct pages *pages, struct error *err)
         pages->by_reason[failure.reason < REASON_COUNT ? failure.reason : REASON_NONE]++;
         if (failure.reason == REASON_NOT_AN_IMAGE)
             continue;
-        if (!open) {
+        if (listed % PAGES_CHUNK == 0) {
             script_begin(&json);
             json_open_array(&json, NULL);
-            open = true;
         }
         add_failure(&json, pages, &failure);
         if (++listed % PAGES_CHUNK == 0) {
             json_close_array(&json);
             status =
                 script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK - 1), pages, err);
-            open = false;
         }
     }
-    if (open && status == STATUS_OK) {
+    if (listed % PAGES_CHUNK != 0 && status == STATUS_OK) {
         json_close_array(&json);
         status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK), pages, err);
-    } else if (open) {
-        json_clear(&json);
     }
+    json_clear(&json);
     pages->counts->failed = listed;
     return status;
 }
