@@ -111,6 +111,7 @@ def test_converts_without_loss(clpipe, photos3, two):
     assert clpipe("verify", "new.h5").returncode == 0
 
 
+@pytest.mark.deep
 def test_merged_with_its_parts(clpipe, photos3, two):
     check_same_directory = convert("two/all.h5", "-o", "two/new.h5", cwd=two)
     assert check_same_directory.returncode == 3 and "another directory" in check_same_directory.stderr

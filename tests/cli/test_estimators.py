@@ -192,6 +192,7 @@ def test_fewer_different_rows():
         assert (model.predict(rows) == model.labels_).all()
 
 
+@pytest.mark.deep
 def test_tools_of_scikit_learn():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS, columns=list("abcdefg"))

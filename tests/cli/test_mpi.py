@@ -544,7 +544,7 @@ def test_ingest_merges(mpirun, collection, tmp_path, ranks):
     assert digest(tmp_path / "all.h5") == whole
 
 
-@pytest.mark.variations
+@pytest.mark.deep
 def test_counts_are_sums(mpirun, mixed, tmp_path):
     """The counts are those of one process, for a first ingest and for one that compares all files with the result."""
     def told(command, output):
