@@ -36,7 +36,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -164,26 +163,19 @@ static enum status put_in_order(struct tree *tree, struct error *err)
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-/* Copies the rest of `in`, in the kernel or, where it cannot, as on some network file systems, through
- * memory. Returns an error number. */
+/* Copies the rest of `in`; returns an error number. */
 static int copy_bytes(int out, int in)
 {
     char buffer[1 << 15];
     struct error err = ERROR_INIT;
-    bool in_kernel = true;
-    for (;;) {
-        const ssize_t size =
-            in_kernel ? sendfile(out, in, NULL, (size_t)1 << 30) : read(in, buffer, sizeof buffer);
-        if (size == 0)
-            return 0;
-        if (size < 0 && in_kernel && (errno == EINVAL || errno == ENOSYS))
-            in_kernel = false;
-        else if (size < 0 && errno != EINTR)
+    ssize_t size;
+    while ((size = read(in, buffer, sizeof buffer)) != 0) {
+        if (size < 0 && errno != EINTR)
             return errno;
-        else if (size > 0 && !in_kernel &&
-                 write_all(out, buffer, (size_t)size, "", &err) != STATUS_OK)
+        if (size > 0 && write_all(out, buffer, (size_t)size, "", &err) != STATUS_OK)
             return err.native;
     }
+    return 0;
 }
 
 static int copy_file(int root, const char *name, const char *from)

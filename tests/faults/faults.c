@@ -29,7 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -346,8 +345,6 @@ ssize_t write(int fd, const void *data, size_t size)
 SIMPLE(CALL_COPY, ssize_t, copy_file_range,
        (int from, off64_t *in, int to, off64_t *out, size_t size, unsigned flags),
        (from, in, to, out, size, flags))
-SIMPLE(CALL_COPY, ssize_t, sendfile64, (int to, int from, off64_t *at, size_t size),
-       (to, from, at, size))
 SIMPLE(CALL_SYNC, int, fsync, (int fd), (fd))
 SIMPLE(CALL_SYNC, int, fdatasync, (int fd), (fd))
 SIMPLE(CALL_RENAME, int, rename, (const char *from, const char *to), (from, to))
