@@ -118,6 +118,7 @@ def large(several, tmp_path_factory):
     return place, digest(place / "one.h5")
 
 
+@pytest.mark.deep
 def test_parts_beyond_memory(large, several, tmp_path):
     for count in (1, 3):
         cluster(large[0], tmp_path / "x.h5", "--split", "2x5", "--memory", "1M", env=several[count])

@@ -143,6 +143,7 @@ def peak_memory(*args, cwd, descriptors=4096):
     return usage.ru_maxrss / 1024
 
 
+@pytest.mark.deep
 def test_memory_does_not_grow_with_parts(program, tmp_path):
     for count in 2, 200:
         (tmp_path / str(count)).mkdir()

@@ -847,6 +847,7 @@ def test_clustering_stops_at_any_time(program, tmp_path):
     assert set(os.listdir(tmp_path)) <= {"rows.npy", "x.h5.kmeans.checkpoint"}
 
 
+@pytest.mark.deep
 def test_interrupted_run_continues(program, many, tmp_path):
     code, err = interrupt(many, tmp_path, signal.SIGINT)
     assert code == 4, err
