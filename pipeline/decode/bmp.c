@@ -22,7 +22,6 @@ struct field {
 
 struct bmp {
     struct input *input;
-    enum alpha_mode alpha;
     uint32_t width, height, row;
     uint32_t bits, compression;
     bool top_down;
@@ -98,13 +97,12 @@ static void read_palette(struct bmp *bmp, const uint8_t *data, size_t have, uint
 }
 
 static enum reason bmp_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct bmp *bmp = state;
     size_t have = input_peek(input, 4096);
     const uint8_t *data = input->buffer + input->position;
     bmp->input = input;
-    bmp->alpha = options->alpha;
     bmp->row = 0;
     bmp->offset = little_endian(data + 10, 4);
     memset(bmp->palette, 0, sizeof bmp->palette);
@@ -132,10 +130,10 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
         return failure_set(failure, REASON_CORRUPT, "a picture of %lld x %lld pixels",
                            (long long)width, (long long)height);
     if (check_variant(bmp, header, failure) != REASON_NONE ||
-        codec_check_size((uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
+        codec_set_size(info, (uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
         return failure->reason;
-    bmp->width = (uint32_t)width;
-    bmp->height = (uint32_t)height;
+    bmp->width = info->width;
+    bmp->height = info->height;
     uint64_t end = 14 + (uint64_t)header + read_fields(bmp, data, have, header);
     if (bmp->offset < end)
         return failure_set(failure, REASON_CORRUPT, "pixels that begin within the header");
@@ -144,11 +142,9 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
     bool runs = bmp->compression == RLE8 || bmp->compression == RLE4;
     bmp->row_bytes = ((uint64_t)bmp->width * bmp->bits + 31) / 32 * 4;
     uint64_t last = ((uint64_t)bmp->width * bmp->bits + 7) / 8;
-    if (bmp->offset >= file_bytes ||
-        (!runs && bmp->offset + bmp->row_bytes * (bmp->height - 1) + last > file_bytes))
+    if (bmp->offset >= input->blob.bytes ||
+        (!runs && bmp->offset + bmp->row_bytes * (bmp->height - 1) + last > input->blob.bytes))
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = bmp->width;
-    info->height = bmp->height;
     info->channels = bmp->bits >= 16 && bmp->field[3].mask ? 4 : 3;
     info->memory = runs ? (uint64_t)bmp->width * bmp->height : 0;
     return REASON_NONE;
@@ -211,7 +207,7 @@ static enum reason read_runs(struct bmp *bmp, struct failure *failure)
     if (!bmp->indices)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
                            bmp->width, bmp->height);
-    input_skip(bmp->input, bmp->offset);
+    input_read(bmp->input, NULL, bmp->offset);
     while (pen.y < bmp->height) {
         int count = input_byte(bmp->input), value = input_byte(bmp->input);
         if (value < 0)
@@ -257,12 +253,13 @@ static uint8_t field_of(const struct field *field, uint32_t pixel)
 
 static void convert_fields(uint8_t *dst, const struct bmp *bmp, const uint8_t *src, uint32_t count)
 {
+    const enum alpha_mode mode = bmp->input->colours->mode;
     for (uint32_t x = 0; x < count; x++, dst += 3) {
         uint32_t pixel =
             bmp->bits == 16 ? little_endian(src + 2 * x, 2) : little_endian(src + 4 * x, 4);
         uint32_t a = bmp->field[3].mask ? field_of(&bmp->field[3], pixel) : 255;
         for (int c = 0; c < 3; c++)
-            dst[c] = pixel_over(field_of(&bmp->field[c], pixel), a, bmp->alpha);
+            dst[c] = pixel_over(field_of(&bmp->field[c], pixel), a, mode);
     }
 }
 

@@ -16,7 +16,7 @@ struct codec {
     /* Reads the header from the start of the file. A codec that can scale sets info's out_width and
      * out_height; others leave them 0. */
     enum reason (*begin)(void *state, struct input *input, const struct decode_options *options,
-                         uint64_t file_bytes, struct image_info *info, struct failure *failure);
+                         struct image_info *info, struct failure *failure);
     /* The next rows as RGB. */
     enum reason (*rows)(void *state, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure);
@@ -36,9 +36,9 @@ struct codec {
 /* The codec of format i, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);
 
-/* Fails if the picture is empty or has more than --max-pixels. */
-enum reason codec_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
-                             struct failure *failure);
+/* Sets info's width and height; fails if the picture is empty or has more than --max-pixels. */
+enum reason codec_set_size(struct image_info *info, uint64_t width, uint64_t height,
+                           const struct decode_options *options, struct failure *failure);
 
 /* The reason for missing data: truncated at the end of the file, unreadable after a read error,
  * else corrupt. */

@@ -15,6 +15,8 @@ enum reason colours_start(struct colours *colours, struct failure *failure)
 enum reason colours_profile(struct colours *colours, uint64_t *memory, const void *profile,
                             size_t size, enum icc_space space, struct failure *failure)
 {
+    if (!profile)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     if (!colours->wanted || size == 0 || size > ICC_PROFILE_MAX)
         return REASON_NONE;
     return icc_begin(colours, memory, profile, size, space, failure);

@@ -42,7 +42,8 @@ struct colours {
 /* Before rows are read: makes `alphas`. */
 enum reason colours_start(struct colours *colours, struct failure *failure);
 
-/* Sets the picture's profile, if profiles are wanted. It is ignored, and pixels stay as they are,
+/* Sets the picture's profile, if profiles are wanted; NULL: the caller had no memory for it, which
+ * fails the picture. The profile is ignored, and pixels stay as they are,
  * if it is damaged, too large, not for pixels of `space`, or needs more than 32 MiB in lcms2. Adds
  * the peak memory of this, and of two copies of the profile that the caller may have, to *memory.
  * Fails only if the system is out of memory. */

@@ -44,8 +44,8 @@ enum reason codec_short(const struct input *input, struct failure *failure, cons
     return failure_set(failure, input->at_end ? REASON_TRUNCATED : REASON_CORRUPT, "%s", message);
 }
 
-enum reason codec_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
-                             struct failure *failure)
+enum reason codec_set_size(struct image_info *info, uint64_t width, uint64_t height,
+                           const struct decode_options *options, struct failure *failure)
 {
     if (width == 0 || height == 0)
         return failure_set(failure, REASON_CORRUPT, "a picture of %llu x %llu pixels",
@@ -53,6 +53,8 @@ enum reason codec_check_size(uint64_t width, uint64_t height, const struct decod
     if (width > UINT32_MAX || height > UINT32_MAX || width > options->max_pixels / height)
         return failure_set(failure, REASON_TOO_LARGE, "%llu x %llu pixels (--max-pixels)",
                            (unsigned long long)width, (unsigned long long)height);
+    info->width = (uint32_t)width;
+    info->height = (uint32_t)height;
     return REASON_NONE;
 }
 
@@ -139,7 +141,7 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     input->most = spare < bytes ? spare : UINT64_MAX;
     local->colours.mode = options.alpha;
     local->colours.wanted = options.icc;
-    codec->begin(*state, input, &options, bytes, info, failure);
+    codec->begin(*state, input, &options, info, failure);
     if (input->total >= input->most)
         return failure_set(failure, REASON_TOO_LARGE,
                            "no picture begins in the first %llu of %llu bytes (--max-pixels)",
@@ -217,7 +219,7 @@ static enum reason local_end(struct decode *decode, uint64_t digest[2], struct f
         return blame_change(local, failure);
     /* Growth is detected below, so no read past the end is needed. */
     if (input->total != input->blob.bytes)
-        input_skip(input, UINT64_MAX);
+        input_read(input, NULL, SIZE_MAX);
     if (input->error_number)
         return failure_errno(failure, REASON_UNREADABLE, input->error_number, "read failed");
     if (input->total != input->blob.bytes)

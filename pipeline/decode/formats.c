@@ -38,11 +38,6 @@ static const char *bmp_name(const uint8_t *head, size_t size)
     return bmp ? "bmp" : NULL;
 }
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* "P1" to "P6", "Pf" or "PF", then white space or a comment, then a number; two letters alone could
  * be text. PAM begins with the line "P7"; "P7 332" is a thumbnail of xv. */
 static const char *netpbm_name(const uint8_t *head, size_t size)

@@ -15,7 +15,6 @@
 struct gif {
     GifFileType *file;
     struct input *input;
-    enum alpha_mode alpha;
     bool ended; /* the end of the file was reached */
     uint32_t width, height, row;
     uint32_t left, top, frame_width, frame_height;
@@ -122,13 +121,11 @@ static enum reason find_frame(struct gif *gif, struct failure *failure)
 }
 
 static enum reason gif_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct gif *gif = state;
     int error = 0;
-    (void)file_bytes;
     gif->input = input;
-    gif->alpha = options->alpha;
     gif->ended = false;
     gif->row = 0;
     gif->transparent = -1;
@@ -149,8 +146,8 @@ static enum reason gif_begin(void *state, struct input *input, const struct deco
         gif->width = gif->left + gif->frame_width;
         gif->height = gif->top + gif->frame_height;
     }
-    if (codec_check_size(gif->width, gif->height, options, failure) != REASON_NONE ||
-        codec_check_size(gif->frame_width, gif->frame_height, options, failure) != REASON_NONE)
+    if (codec_set_size(info, gif->width, gif->height, options, failure) != REASON_NONE ||
+        codec_set_size(info, gif->frame_width, gif->frame_height, options, failure) != REASON_NONE)
         return failure->reason;
     read_colours(gif);
     bool covered = gif->left == 0 && gif->top == 0 && gif->frame_width >= gif->width &&
@@ -191,7 +188,7 @@ static void put_row(uint8_t *dst, const struct gif *gif, const GifPixelType *lin
         const uint8_t *colour = inside ? gif->colour[index] : gif->background;
         uint32_t a = inside && index != gif->transparent ? 255 : 0;
         for (int c = 0; c < 3; c++)
-            dst[c] = pixel_over(colour[c], a, gif->alpha);
+            dst[c] = pixel_over(colour[c], a, gif->input->colours->mode);
     }
 }
 

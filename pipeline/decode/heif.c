@@ -26,7 +26,7 @@ struct heif {
     struct input *input;
     struct heif_items items;
     bool ended; /* libheif read past the end of the file */
-    int64_t position, file_bytes;
+    int64_t position;
     uint32_t width, height, row;
     uint64_t max_pixels;
     bool has_alpha;
@@ -82,9 +82,10 @@ static int on_seek(int64_t position, void *user)
 static enum heif_reader_grow_status on_wait(int64_t size, void *user)
 {
     struct heif *heif = user;
-    if (size <= heif->file_bytes)
+    const int64_t bytes = (int64_t)heif->input->blob.bytes;
+    if (size <= bytes)
         return heif_reader_grow_status_size_reached;
-    heif->ended = heif->position < heif->file_bytes; /* at the end it looks for another box */
+    heif->ended = heif->position < bytes; /* at the end it looks for another box */
     return heif_reader_grow_status_size_beyond_eof;
 }
 
@@ -155,9 +156,8 @@ static enum reason read_profile(struct heif *heif, uint64_t *memory, struct fail
     if (size == 0 || size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size);
-    if (!profile)
-        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
-    else if (heif_image_handle_get_raw_color_profile(heif->handle, profile).code == heif_error_Ok)
+    if (!profile ||
+        heif_image_handle_get_raw_color_profile(heif->handle, profile).code == heif_error_Ok)
         colours_profile(heif->input->colours, memory, profile, size, ICC_RGB, failure);
     free(profile);
     return failure->reason;
@@ -181,8 +181,8 @@ static bool is_size_turned(struct heif *heif)
 }
 
 static enum reason heif_begin(void *state, struct input *input,
-                              const struct decode_options *options, uint64_t file_bytes,
-                              struct image_info *info, struct failure *failure)
+                              const struct decode_options *options, struct image_info *info,
+                              struct failure *failure)
 {
     static const struct heif_reader reader = {.reader_api_version = 1,
                                               .get_position = on_position,
@@ -190,9 +190,8 @@ static enum reason heif_begin(void *state, struct input *input,
                                               .seek = on_seek,
                                               .wait_for_file_size = on_wait};
     struct heif *heif = state;
-    *heif = (struct heif){
-        .input = input, .max_pixels = options->max_pixels, .file_bytes = (int64_t)file_bytes};
-    if (heif_items_read(&heif->items, input, file_bytes, failure) != REASON_NONE)
+    *heif = (struct heif){.input = input, .max_pixels = options->max_pixels};
+    if (heif_items_read(&heif->items, input, failure) != REASON_NONE)
         return failure->reason;
     heif->context = heif_context_alloc();
     if (!heif->context)
@@ -209,21 +208,19 @@ static enum reason heif_begin(void *state, struct input *input,
     int bits = heif_image_handle_get_luma_bits_per_pixel(heif->handle);
     if (width < 0 || height < 0)
         return failure_set(failure, REASON_CORRUPT, "a picture without a size");
-    if (codec_check_size((uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
+    if (codec_set_size(info, (uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
         return failure->reason;
     const bool turned = is_size_turned(heif);
-    heif->width = (uint32_t)(turned ? height : width);
-    heif->height = (uint32_t)(turned ? width : height);
+    info->width = heif->width = (uint32_t)(turned ? height : width);
+    info->height = heif->height = (uint32_t)(turned ? width : height);
     heif->has_alpha = heif_image_handle_has_alpha_channel(heif->handle) != 0;
     input->colours->premultiplied = heif_image_handle_is_premultiplied_alpha(heif->handle) != 0;
     heif->bits = bits > 8 ? (uint32_t)bits : 8;
-    info->width = heif->width;
-    info->height = heif->height;
     info->channels = heif->has_alpha ? 4 : 3;
     /* The decoded picture and its RGB version, each with up to 4 samples per pixel, and the
      * data. */
     info->memory =
-        file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
+        input->blob.bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
     input->colours->alphas_wanted = heif->has_alpha ? heif->width : 0;
     if (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE)
         return failure->reason;

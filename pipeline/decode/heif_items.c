@@ -189,12 +189,11 @@ static void read_properties(struct heif_items *items, struct needs *needs, struc
 }
 
 /* Reads all references and properties of all 'meta' boxes. false: too many. */
-static bool read_all(struct needs *needs, struct heif_items *items, struct input *input,
-                     uint64_t file_bytes)
+static bool read_all(struct needs *needs, struct heif_items *items, struct input *input)
 {
     struct box box, inner;
     unsigned boxes = 0;
-    for (uint64_t at = 0; read_box(&box, input, at, file_bytes); at = box.end) {
+    for (uint64_t at = 0; read_box(&box, input, at, input->blob.bytes); at = box.end) {
         if (++boxes > MOST_BOXES)
             return false;
         if (memcmp(box.type, "meta", 4) != 0)
@@ -291,13 +290,12 @@ static const char *count_parts(struct needs *needs, struct item *items, struct i
     return done < count ? "pictures refer to each other in a cycle" : NULL;
 }
 
-enum reason heif_items_read(struct heif_items *out, struct input *input, uint64_t file_bytes,
-                            struct failure *failure)
+enum reason heif_items_read(struct heif_items *out, struct input *input, struct failure *failure)
 {
     struct needs needs = {0};
     const char *wrong = NULL;
     *out = (struct heif_items){.mirror = -1};
-    if (!read_all(&needs, out, input, file_bytes)) {
+    if (!read_all(&needs, out, input)) {
         wrong = "too many references between pictures";
     } else if (needs.count > 0) {
         struct item *items = calloc(2 * needs.count, sizeof *items);

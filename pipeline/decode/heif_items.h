@@ -25,7 +25,6 @@ struct heif_items {
 };
 
 /* Checks references and properties before libheif reads them. The caller frees out->lists. */
-enum reason heif_items_read(struct heif_items *out, struct input *input, uint64_t file_bytes,
-                            struct failure *failure);
+enum reason heif_items_read(struct heif_items *out, struct input *input, struct failure *failure);
 
 #endif

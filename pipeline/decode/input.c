@@ -90,20 +90,9 @@ size_t input_read(struct input *input, void *out, size_t size)
     while (done < size && input_fill(input)) {
         size_t n = input->end - input->position;
         n = n < size - done ? n : size - done;
-        memcpy(dst + done, input->buffer + input->position, n);
+        if (dst)
+            memcpy(dst + done, input->buffer + input->position, n);
         input->position += n;
-        done += n;
-    }
-    return done;
-}
-
-uint64_t input_skip(struct input *input, uint64_t size)
-{
-    uint64_t done = 0;
-    while (done < size && input_fill(input)) {
-        uint64_t n = input->end - input->position;
-        n = n < size - done ? n : size - done;
-        input->position += (size_t)n;
         done += n;
     }
     return done;

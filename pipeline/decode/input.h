@@ -46,11 +46,8 @@ int input_byte(struct input *input);
 /* Buffers at least `want` bytes (at most INPUT_BUFFER), or all that are left; returns how many. */
 size_t input_peek(struct input *input, size_t want);
 
-/* Reads up to `size` bytes; returns how many. */
+/* Reads up to `size` bytes; returns how many. out NULL: skips them. */
 size_t input_read(struct input *input, void *out, size_t size);
-
-/* Skips up to `size` bytes; returns how many. */
-uint64_t input_skip(struct input *input, uint64_t size);
 
 /* Reads at `offset`, for formats with offsets: neither counted in `total` nor digested, and without
  * effect on sequential reading. Returns the bytes read; sets error_number on errors. */

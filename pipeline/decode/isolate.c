@@ -72,12 +72,10 @@ struct isolated {
     uint64_t used; /* bytes of the slot before the rows of the next file */
     /* The current file: */
     enum file_state state;
-    struct failure failure; /* FILE_KNOWN: result of its rows */
-    int64_t left_ns;        /* time left for it */
-    struct image_info info;
-    uint64_t start; /* offset of its rows in the slot */
+    struct isolate_answer *current; /* the last answer for it; FILE_KNOWN: the result of its rows */
+    int64_t left_ns;                /* time left for it */
+    uint64_t start;                 /* offset of its rows in the slot */
     uint32_t row;
-    uint64_t bytes_read, digest[2];
 };
 
 static struct isolated *isolated_of(struct decode *decode)
@@ -465,19 +463,16 @@ static enum reason isolated_begin(struct decode *decode, const struct blob *blob
     if (isolated->begun == isolated->answered)
         begin_files(isolated);
     assert(isolated->file[isolated->begun].blob == blob);
-    const struct isolate_answer *answer = &isolated->answer[isolated->begun++];
+    struct isolate_answer *answer = isolated->current = &isolated->answer[isolated->begun++];
     isolated->row = 0;
-    isolated->bytes_read = answer->bytes_read;
     if (!answer->ahead && is_over(answer)) {
         take_failure(failure, &answer->failure);
         return failure->reason;
     }
     isolated->state = answer->ahead ? FILE_KNOWN : FILE_ASKED;
-    take_failure(&isolated->failure, &answer->failure);
     isolated->start = isolated->used;
     isolated->used += rows_ahead(answer);
-    memcpy(isolated->digest, answer->digest, sizeof isolated->digest);
-    *info = isolated->info = answer->info;
+    *info = answer->info;
     info->dct = (struct dct_layout){.colour = DCT_NONE};
     info->stream_bytes = 0;
     return REASON_NONE;
@@ -493,14 +488,14 @@ static enum reason ask_for_rows(struct isolated *isolated, uint32_t op, uint32_t
         return failure->reason;
     if (count == 0 || !is_failure(&answer.failure))
         return nonsense(isolated, failure);
-    isolated->bytes_read = answer.bytes_read;
+    isolated->current->bytes_read = answer.bytes_read;
     if (answer.failure.reason != REASON_NONE) {
         isolated->state = FILE_NONE;
         take_failure(failure, &answer.failure);
         return failure->reason;
     }
-    if (op != ISOLATE_MORE)
-        memcpy(isolated->digest, answer.digest, sizeof isolated->digest);
+    if (offset == 0)
+        memcpy(isolated->current->digest, answer.digest, sizeof answer.digest);
     return REASON_NONE;
 }
 
@@ -510,10 +505,8 @@ static enum reason wide_row(struct isolated *isolated, uint8_t *dst, uint64_t ro
 {
     uint64_t slot = isolated->isolate->config.slot_bytes;
     for (uint64_t at = 0; at < row; at += slot) {
-        enum reason reason =
-            ask_for_rows(isolated, at ? ISOLATE_MORE : ISOLATE_WIDE, 1, at, failure);
-        if (reason != REASON_NONE)
-            return reason;
+        if (ask_for_rows(isolated, ISOLATE_WIDE, 1, at, failure) != REASON_NONE)
+            return failure->reason;
         memcpy(dst + at, isolated->slot, row - at < slot ? row - at : slot);
     }
     return REASON_NONE;
@@ -533,11 +526,10 @@ static void copy_rows(uint8_t *dst, size_t stride, const uint8_t *src, size_t ro
 static enum reason copy_known_rows(struct isolated *isolated, uint8_t *dst, size_t stride,
                                    uint32_t rows, struct failure *failure)
 {
-    const uint64_t row = 3 * (uint64_t)isolated->info.out_width;
-    if (isolated->failure.reason != REASON_NONE) {
-        *failure = isolated->failure;
+    const uint64_t row = 3 * (uint64_t)isolated->current->info.out_width;
+    take_failure(failure, &isolated->current->failure);
+    if (failure->reason != REASON_NONE)
         return failure->reason;
-    }
     copy_rows(dst, stride, isolated->slot + isolated->start + isolated->row * row, row, rows);
     isolated->row += rows;
     return REASON_NONE;
@@ -547,9 +539,9 @@ static enum reason isolated_rows(struct decode *decode, uint8_t *dst, size_t str
                                  struct failure *failure)
 {
     struct isolated *isolated = isolated_of(decode);
-    const uint64_t row = 3 * (uint64_t)isolated->info.out_width;
-    const uint64_t fit = slot_rows(isolated, &isolated->info, 0);
-    assert(isolated->state != FILE_NONE && rows <= isolated->info.out_height - isolated->row);
+    const struct image_info *info = &isolated->current->info;
+    const uint64_t row = 3 * (uint64_t)info->out_width, fit = slot_rows(isolated, info, 0);
+    assert(isolated->state != FILE_NONE && rows <= info->out_height - isolated->row);
     if (isolated->state == FILE_KNOWN)
         return copy_known_rows(isolated, dst, stride, rows, failure);
     while (rows > 0) {
@@ -572,8 +564,8 @@ static enum reason isolated_end(struct decode *decode, uint64_t digest[2], struc
     struct isolated *isolated = isolated_of(decode);
     /* The worker has already checked the data after the last row. */
     (void)failure;
-    assert(isolated->state != FILE_NONE && isolated->row == isolated->info.out_height);
-    memcpy(digest, isolated->digest, sizeof isolated->digest);
+    assert(isolated->state != FILE_NONE && isolated->row == isolated->current->info.out_height);
+    memcpy(digest, isolated->current->digest, sizeof isolated->current->digest);
     isolated->state = FILE_NONE;
     return REASON_NONE;
 }
@@ -590,7 +582,7 @@ static void isolated_abort(struct decode *decode)
 
 static uint64_t isolated_bytes_read(const struct decode *decode)
 {
-    return ((const struct isolated *)decode)->bytes_read;
+    return ((const struct isolated *)decode)->current->bytes_read;
 }
 
 enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err)
@@ -610,7 +602,11 @@ enum status decode_open_isolated(struct decode **out, struct isolate *isolate, s
     struct isolated *isolated = calloc(1, sizeof *isolated);
     if (!isolated)
         return error_memory(err, sizeof *isolated, "an isolated decoder");
-    *isolated = (struct isolated){.base.ops = &ops, .isolate = isolate, .memory = -1, .socket = -1};
+    *isolated = (struct isolated){.base.ops = &ops,
+                                  .isolate = isolate,
+                                  .memory = -1,
+                                  .socket = -1,
+                                  .current = isolated->answer};
     enum status status = share_memory(isolated, err);
     if (status == STATUS_OK)
         status = isolated_ready(&isolated->base, err);

@@ -16,8 +16,7 @@ enum isolate_op {
      * that stays open and is the last one answered. */
     ISOLATE_BEGIN = 1,
     ISOLATE_ROWS, /* the next `rows`; the last one also ends the file */
-    ISOLATE_WIDE, /* the first bytes of one row that exceeds the shared memory */
-    ISOLATE_MORE, /* bytes of that row from `offset` on */
+    ISOLATE_WIDE, /* bytes from `offset` on of one row that exceeds the shared memory; 0: the next */
     ISOLATE_ABORT,
 };
 

@@ -4,6 +4,7 @@
  * codec is killed with its parent. */
 #include "decode/isolate_worker.h"
 
+#include "base/minmax.h"
 #include "base/process.h"
 #include "base/sandbox.h"
 #include "decode/isolate_wire.h"
@@ -137,23 +138,18 @@ static void begin_files(struct worker *worker, const struct isolate_request *req
         close(fds[done]);
 }
 
-static void copy_wide(struct worker *worker, uint64_t offset)
+static void wide(struct worker *worker, uint64_t offset, struct isolate_answer *answer)
 {
-    uint64_t left = row_bytes(worker) - offset;
-    memcpy(worker->slot, worker->wide_row + offset,
-           left < worker->slot_bytes ? left : worker->slot_bytes);
-}
-
-static void wide(struct worker *worker, struct isolate_answer *answer)
-{
-    if (!worker->wide_row && !(worker->wide_row = malloc(row_bytes(worker)))) {
+    const uint64_t row = row_bytes(worker);
+    if (!worker->wide_row && !(worker->wide_row = malloc(row))) {
         failure_set(&answer->failure, REASON_OUT_OF_MEMORY, "no memory for a row of %u pixels",
                     worker->info.out_width);
-    } else if (decode_rows(worker->decode, worker->wide_row, row_bytes(worker), 1,
-                           &answer->failure) == REASON_NONE) {
-        copy_wide(worker, 0);
+        rows_done(worker, 1, answer);
+        return;
     }
-    rows_done(worker, 1, answer);
+    if (offset == 0)
+        rows(worker, worker->wide_row, 1, answer);
+    memcpy(worker->slot, worker->wide_row + offset, min_u64(row - offset, worker->slot_bytes));
 }
 
 /* Requests come from clpipe's own process and are trusted. */
@@ -174,10 +170,7 @@ _Noreturn static void serve(struct worker *worker)
             rows(worker, worker->slot, request.rows, &answer);
             break;
         case ISOLATE_WIDE:
-            wide(worker, &answer);
-            break;
-        case ISOLATE_MORE:
-            copy_wide(worker, request.offset);
+            wide(worker, request.offset, &answer);
             break;
         default:
             decode_abort(worker->decode);

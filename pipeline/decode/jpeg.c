@@ -201,6 +201,19 @@ static void source_nothing(j_decompress_ptr info)
     (void)info;
 }
 
+/* Gives the library the unread bytes of the input's buffer. */
+static void give_input(struct jpeg *jpeg)
+{
+    jpeg->source.next_input_byte = jpeg->input->buffer + jpeg->input->position;
+    jpeg->source.bytes_in_buffer = jpeg->input->end - jpeg->input->position;
+}
+
+/* Takes back those that it has not read. */
+static void take_back_input(struct jpeg *jpeg)
+{
+    jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
+}
+
 static boolean source_fill(j_decompress_ptr info)
 {
     static const JOCTET end_of_image[2] = {0xff, JPEG_EOI};
@@ -213,8 +226,7 @@ static boolean source_fill(j_decompress_ptr info)
         info->src->bytes_in_buffer = 2;
         return TRUE;
     }
-    info->src->next_input_byte = jpeg->input->buffer + jpeg->input->position;
-    info->src->bytes_in_buffer = jpeg->input->end - jpeg->input->position;
+    give_input(jpeg);
     return TRUE;
 }
 
@@ -223,16 +235,9 @@ static void source_skip(j_decompress_ptr info, long count)
     struct jpeg *jpeg = info->client_data;
     if (count <= 0)
         return;
-    size_t left = info->src->bytes_in_buffer;
-    if ((size_t)count <= left) {
-        info->src->next_input_byte += count;
-        info->src->bytes_in_buffer -= (size_t)count;
-        return;
-    }
-    jpeg->input->position = jpeg->input->end;
-    input_skip(jpeg->input, (uint64_t)count - left);
-    info->src->next_input_byte = jpeg->input->buffer + jpeg->input->position;
-    info->src->bytes_in_buffer = jpeg->input->end - jpeg->input->position;
+    take_back_input(jpeg);
+    input_read(jpeg->input, NULL, (size_t)count);
+    give_input(jpeg);
 }
 
 /* --- segments -------------------------------------------------------------------------------- */
@@ -240,19 +245,11 @@ static void source_skip(j_decompress_ptr info, long count)
 /* Reads up to `size` bytes; returns how many. */
 static size_t take(struct jpeg *jpeg, uint8_t *out, size_t size)
 {
-    size_t done = 0;
-    while (done < size) {
-        struct jpeg_source_mgr *source = &jpeg->source;
-        if (source->bytes_in_buffer == 0)
-            source_fill(&jpeg->info);
-        if (jpeg->ended)
-            break;
-        size_t n = source->bytes_in_buffer < size - done ? source->bytes_in_buffer : size - done;
-        memcpy(out + done, source->next_input_byte, n);
-        source->next_input_byte += n;
-        source->bytes_in_buffer -= n;
-        done += n;
-    }
+    take_back_input(jpeg);
+    const size_t done = input_read(jpeg->input, out, size);
+    give_input(jpeg);
+    if (done < size)
+        source_fill(&jpeg->info);
     return done;
 }
 
@@ -325,14 +322,12 @@ static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct fail
     uint8_t *profile = whole ? malloc(jpeg->profile_size + 1) : NULL, *at = profile;
     for (unsigned i = 1; profile && i <= jpeg->chunk_count; at += jpeg->chunk[i].size, i++)
         memcpy(at, jpeg->chunk[i].data, jpeg->chunk[i].size);
-    if (profile)
+    if (whole)
         colours_profile(jpeg->input->colours, memory, profile, jpeg->profile_size,
                         components == 1   ? ICC_GREY
                         : components == 4 ? ICC_CMYK
                                           : ICC_RGB,
                         failure);
-    else if (whole)
-        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     free(profile);
     drop_chunks(jpeg);
     return failure->reason;
@@ -409,8 +404,8 @@ static uint64_t memory_needed(struct jpeg_decompress_struct *info)
 }
 
 static enum reason jpeg_begin(void *state, struct input *input,
-                              const struct decode_options *options, uint64_t file_bytes,
-                              struct image_info *info, struct failure *failure)
+                              const struct decode_options *options, struct image_info *info,
+                              struct failure *failure)
 {
     struct jpeg *jpeg = state;
     jpeg->input = input;
@@ -420,17 +415,16 @@ static enum reason jpeg_begin(void *state, struct input *input,
     jpeg->ended = jpeg->has_profile = false;
     jpeg->orientation = 0;
     jpeg->max_scans = UINT32_MAX;
-    jpeg->source.next_input_byte = input->buffer + input->position;
-    jpeg->source.bytes_in_buffer = input->end - input->position;
+    give_input(jpeg);
     if (setjmp(jpeg->escape))
         return failure->reason;
     jpeg->in_header = true;
     jpeg_read_header(&jpeg->info, TRUE);
     jpeg->in_header = false;
     uint64_t pixels = (uint64_t)jpeg->info.image_width * jpeg->info.image_height;
-    if (pixels > options->max_pixels)
-        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
-                           jpeg->info.image_width, jpeg->info.image_height);
+    if (codec_set_size(info, jpeg->info.image_width, jpeg->info.image_height, options, failure) !=
+        REASON_NONE)
+        return failure->reason;
     jpeg->max_scans = scans_allowed(pixels, options->max_scans);
     int components = jpeg->info.num_components;
     bool four = components == 4;
@@ -444,8 +438,6 @@ static enum reason jpeg_begin(void *state, struct input *input,
     jpeg->info.scale_num = 1;
     jpeg->info.scale_denom = options->scale;
     jpeg_calc_output_dimensions(&jpeg->info);
-    info->width = jpeg->info.image_width;
-    info->height = jpeg->info.image_height;
     info->out_width = jpeg->info.output_width;
     info->out_height = jpeg->info.output_height;
     info->orientation = jpeg->orientation ? jpeg->orientation : 1;
@@ -457,23 +449,19 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (options->coefficients && !input->colours->managed)
         jpeg_dct_layout(&jpeg->dct, &jpeg->info);
     info->dct = jpeg->dct;
-    jpeg->scan_bytes = file_bytes + jpeg->source.bytes_in_buffer - input->total;
+    jpeg->scan_bytes = input->blob.bytes + jpeg->source.bytes_in_buffer - input->total;
     if (options->streams && jpeg->dct.colour != DCT_NONE && jpeg->scan_bytes <= STREAM_BYTES_MAX &&
         jpeg_stream_begin(&jpeg->stream, &jpeg->info, &jpeg->dct))
         info->stream_bytes = stream_bytes(&jpeg->stream, jpeg->scan_bytes);
     return REASON_NONE;
 }
 
-/* CMYK to RGB: Adobe's files store inverted values; others are inverted first. */
-static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool inverted)
+/* Inverted CMYK to RGB. */
+static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width)
 {
-    for (uint32_t x = 0; x < width; x++, src += 4, dst += 3) {
-        uint32_t k = inverted ? src[3] : 255u - src[3];
-        for (int c = 0; c < 3; c++) {
-            uint32_t v = inverted ? src[c] : 255u - src[c];
-            dst[c] = (uint8_t)((v * k + 127) / 255);
-        }
-    }
+    for (uint32_t x = 0; x < width; x++, src += 4, dst += 3)
+        for (int c = 0; c < 3; c++)
+            dst[c] = (uint8_t)((src[c] * src[3] + 127) / 255);
 }
 
 /* Is all data there? Checked for multi-scan files without an end marker: every component must be in
@@ -520,11 +508,12 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
         if (got == 0)
             return failure_set(failure, REASON_CORRUPT, "the decoder returned no rows");
         uint32_t width = jpeg->info.output_width;
-        if (jpeg->cmyk && colours->managed && !jpeg->info.saw_Adobe_marker)
+        /* Adobe's files store inverted values. */
+        if (jpeg->cmyk && !jpeg->info.saw_Adobe_marker)
             for (size_t i = 0; i < 4 * (size_t)width; i++)
                 jpeg->cmyk[i] = 255 - jpeg->cmyk[i];
         if (jpeg->cmyk && !colours->managed)
-            convert_cmyk(dst, jpeg->cmyk, width, jpeg->info.saw_Adobe_marker != 0);
+            convert_cmyk(dst, jpeg->cmyk, width);
         for (uint32_t i = 0; i < got; i++)
             colours_finish(colours, row[i] == jpeg->cmyk ? dst : row[i], row[i], width);
         dst += got * stride;
@@ -614,7 +603,10 @@ static enum reason jpeg_coefficients(void *state, void *dst, struct failure *fai
 static bool jpeg_stream(void *state, void *dst)
 {
     struct jpeg *jpeg = state;
-    return jpeg_stream_read(dst, &jpeg->stream, jpeg->scan_bytes, &jpeg->source, jpeg->input);
+    take_back_input(jpeg);
+    const bool good = jpeg_stream_read(dst, &jpeg->stream, jpeg->scan_bytes, jpeg->input);
+    give_input(jpeg);
+    return good;
 }
 
 static enum reason jpeg_end(void *state, struct failure *failure)
@@ -623,7 +615,7 @@ static enum reason jpeg_end(void *state, struct failure *failure)
     if (is_cut_arithmetic(jpeg))
         return codec_short(jpeg->input, failure, "the file ends early");
     /* Data after the last row is not read: a missing end marker is not a failure. */
-    jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
+    take_back_input(jpeg);
     return REASON_NONE;
 }
 

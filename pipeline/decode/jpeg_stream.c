@@ -45,27 +45,7 @@ bool jpeg_stream_begin(struct stream_head *head, const struct jpeg_decompress_st
     return true;
 }
 
-/* Is there data in the buffer, after reading if necessary? */
-static bool fill(struct jpeg_source_mgr *source, struct input *input)
-{
-    if (source->bytes_in_buffer > 0)
-        return true;
-    input->position = input->end;
-    if (!input_fill(input))
-        return false;
-    source->next_input_byte = input->buffer + input->position;
-    source->bytes_in_buffer = input->end - input->position;
-    return true;
-}
-
-static void advance(struct jpeg_source_mgr *source, size_t bytes)
-{
-    source->next_input_byte += bytes;
-    source->bytes_in_buffer -= bytes;
-}
-
-bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most,
-                      struct jpeg_source_mgr *source, struct input *input)
+bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most, struct input *input)
 {
     uint8_t *data = (uint8_t *)payload + head->data;
     uint32_t *border = (uint32_t *)(void *)((uint8_t *)payload + head->borders);
@@ -74,23 +54,21 @@ bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most,
     int code = 0;
     border[0] = 0;
     while (code == 0) {
-        if (!fill(source, input))
+        if (!input_fill(input))
             return false;
-        const JOCTET *from = source->next_input_byte;
-        const JOCTET *marker = memchr(from, 0xff, source->bytes_in_buffer);
-        const size_t run = marker ? (size_t)(marker - from) : source->bytes_in_buffer;
+        const uint8_t *from = input->buffer + input->position;
+        const size_t have = input->end - input->position;
+        const uint8_t *marker = memchr(from, 0xff, have);
+        const size_t run = marker ? (size_t)(marker - from) : have;
         if (run + 1 > most - size)
             return false;
         memcpy(data + size, from, run);
         size += run;
-        advance(source, run);
+        input->position += run;
         if (!marker)
             continue;
-        advance(source, 1);
-        if (!fill(source, input))
-            return false;
-        code = source->next_input_byte[0];
-        advance(source, 1);
+        input->position++;
+        code = input_byte(input);
         if (code == 0) {
             data[size++] = 0xff;
         } else if (code >= RESTART_FIRST && code <= RESTART_LAST) {
@@ -100,7 +78,7 @@ bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most,
             code = 0;
         }
     }
-    if (code == 0xff || segment + 1 != head->segments || size == 0)
+    if (code < 0 || code == 0xff || segment + 1 != head->segments || size == 0)
         return false;
     head->bits = border[head->segments] = (uint32_t)size * 8;
     memset(data + size, 0, STREAM_PADDING);

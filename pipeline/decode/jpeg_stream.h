@@ -18,7 +18,6 @@ bool jpeg_stream_begin(struct stream_head *head, const struct jpeg_decompress_st
 /* Reads the scan, of at most `most` bytes, to a payload of stream_bytes(head, most). False: it does
  * not end with a marker, or has fill bytes or unexpected restart markers; the payload is
  * undefined. */
-bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most,
-                      struct jpeg_source_mgr *source, struct input *input);
+bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most, struct input *input);
 
 #endif

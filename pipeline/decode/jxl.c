@@ -170,9 +170,8 @@ static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
         size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size ? size : 1);
-    if (!profile)
-        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
-    else if (JxlDecoderGetColorAsICCProfile(PROFILE_OF(jxl), profile, size) == JXL_DEC_SUCCESS)
+    if (!profile ||
+        JxlDecoderGetColorAsICCProfile(PROFILE_OF(jxl), profile, size) == JXL_DEC_SUCCESS)
         colours_profile(jxl->input->colours, memory, profile, size, grey ? ICC_GREY : ICC_RGB,
                         failure);
     free(profile);
@@ -180,11 +179,10 @@ static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
 }
 
 static enum reason jxl_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct jxl *jxl = state;
     JxlBasicInfo basic;
-    (void)file_bytes;
     *jxl = (struct jxl){.input = input, .most = PICTURE_MEMORY};
     const JxlMemoryManager memory = {jxl, allocate, release_block};
     jxl->decoder = JxlDecoderCreate(&memory);
@@ -197,7 +195,7 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     if (status != JXL_DEC_BASIC_INFO ||
         JxlDecoderGetBasicInfo(jxl->decoder, &basic) != JXL_DEC_SUCCESS)
         return fail(jxl, status, failure);
-    if (codec_check_size(basic.xsize, basic.ysize, options, failure) != REASON_NONE)
+    if (codec_set_size(info, basic.xsize, basic.ysize, options, failure) != REASON_NONE)
         return failure->reason;
     if (basic.num_extra_channels > CHANNELS_MAX)
         return failure_set(failure, REASON_UNSUPPORTED, "%u further channels",
@@ -210,8 +208,6 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     input->colours->premultiplied = basic.alpha_premultiplied != 0;
     jxl->deep = basic.bits_per_sample > 8 || basic.alpha_bits > 8;
     uint64_t pixels = (uint64_t)jxl->width * jxl->height;
-    info->width = jxl->width;
-    info->height = jxl->height;
     info->orientation =
         basic.orientation >= 1 && basic.orientation <= 8 ? (uint8_t)basic.orientation : 1;
     info->channels = (uint8_t)((basic.num_color_channels == 1 ? 1 : 3) + (jxl->has_alpha ? 1 : 0));

@@ -22,20 +22,13 @@ struct pfm {
 static bool read_word(char *word, size_t room, struct input *input)
 {
     size_t length = 0;
-    while (input_fill(input)) {
-        char c = (char)input->buffer[input->position++];
-        bool blank = c == ' ' || (c >= '\t' && c <= '\r');
-        if (blank && length > 0) {
-            word[length] = '\0';
-            return true;
-        }
-        if (blank)
-            continue;
-        if (length + 1 >= room)
-            return false;
-        word[length++] = c;
-    }
-    return false;
+    int c = input_byte(input);
+    while (is_blank(c))
+        c = input_byte(input);
+    for (; c >= 0 && !is_blank(c) && length + 1 < room; c = input_byte(input))
+        word[length++] = (char)c;
+    word[length] = '\0';
+    return is_blank(c);
 }
 
 static bool read_size(uint32_t *out, const char *word)
@@ -48,7 +41,7 @@ static bool read_size(uint32_t *out, const char *word)
 }
 
 static enum reason pfm_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct pfm *pfm = state;
     char magic[8], width[16], height[16], scale[32];
@@ -60,15 +53,13 @@ static enum reason pfm_begin(void *state, struct input *input, const struct deco
     if (strspn(scale, "0123456789+-.eE") != strlen(scale) || !read_size(&pfm->width, width) ||
         !read_size(&pfm->height, height))
         return failure_set(failure, REASON_CORRUPT, "the header has no size and scale");
-    if (codec_check_size(pfm->width, pfm->height, options, failure) != REASON_NONE)
+    if (codec_set_size(info, pfm->width, pfm->height, options, failure) != REASON_NONE)
         return failure->reason;
     pfm->samples = magic[1] == 'F' ? 3 : 1;
     pfm->little = scale[0] == '-';
     pfm->offset = input->total - (input->end - input->position);
-    if (pfm->offset + 4ull * pfm->samples * pfm->width * pfm->height > file_bytes)
+    if (pfm->offset + 4ull * pfm->samples * pfm->width * pfm->height > input->blob.bytes)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = pfm->width;
-    info->height = pfm->height;
     info->channels = (uint8_t)pfm->samples;
     return REASON_NONE;
 }

@@ -1,7 +1,8 @@
-/* pixel.h: numbers in files, and the arithmetic of samples and alpha. */
+/* pixel.h: numbers and blanks in files, and the arithmetic of samples and alpha. */
 #ifndef CLPIPE_DECODE_PIXEL_H
 #define CLPIPE_DECODE_PIXEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* ALPHA_GREY: for decode_for_display. */
@@ -22,6 +23,12 @@ static inline uint32_t little_endian(const uint8_t *p, unsigned bytes)
     while (bytes-- > 0)
         value = value << 8 | p[bytes];
     return value;
+}
+
+/* White space; false for a negative c, the end of a file. */
+static inline bool is_blank(int c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* --- pixels, as defined in docs/features.md -------------------------------------------------- */

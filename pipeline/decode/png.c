@@ -97,7 +97,7 @@ static void png_reset(void *state)
 /* Checks the header's size against --max-pixels first. The header must be the first chunk: libpng
  * skips unknown chunks, even before it. Other damage to the header is found by libpng. */
 static enum reason check_size(struct png *png, const struct decode_options *options,
-                              struct failure *failure)
+                              struct image_info *info, struct failure *failure)
 {
     if (input_peek(png->input, 24) < 24)
         return REASON_NONE;
@@ -105,16 +105,14 @@ static enum reason check_size(struct png *png, const struct decode_options *opti
     if (memcmp(name, "IHDR", 4) != 0)
         return failure_set(failure, REASON_CORRUPT, "it does not begin with a header");
     const uint64_t width = big_endian(p, 4), height = big_endian(p + 4, 4);
-    if (width <= INT32_MAX && height <= INT32_MAX && width * height > options->max_pixels)
-        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
-                           (unsigned)width, (unsigned)height);
-    return REASON_NONE;
+    return width > 0 && width <= INT32_MAX && height > 0 && height <= INT32_MAX
+               ? codec_set_size(info, width, height, options, failure)
+               : REASON_NONE;
 }
 
 /* Scans the chunks before the first IDAT in the buffer: fails for lengths past the end of the file
  * before libpng allocates them; finds orientation and profile. */
-static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image_info *info,
-                              struct failure *failure)
+static enum reason look_ahead(struct png *png, struct image_info *info, struct failure *failure)
 {
     size_t have = input_peek(png->input, INPUT_BUFFER);
     const uint8_t *data = png->input->buffer + png->input->position;
@@ -127,7 +125,7 @@ static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image
             return REASON_NONE;
         if (length > 0x7fffffff)
             return failure_set(failure, REASON_CORRUPT, "a chunk of %u bytes", length);
-        if (at + 12 + length > file_bytes)
+        if (at + 12 + length > png->input->blob.bytes)
             return failure_set(failure, REASON_TRUNCATED,
                                "a chunk of %u bytes reaches beyond the end of the file", length);
         if (memcmp(name, "eXIf", 4) == 0 && at + 8 + length <= have)
@@ -243,7 +241,7 @@ static void read_transparency(struct png *png)
 }
 
 static enum reason png_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct png *png = state;
     png->input = input;
@@ -252,8 +250,8 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->row = 0;
     png->started = false;
     png->allowance = UINT64_MAX;
-    if (check_size(png, options, failure) != REASON_NONE ||
-        look_ahead(png, file_bytes, info, failure) != REASON_NONE)
+    if (check_size(png, options, info, failure) != REASON_NONE ||
+        look_ahead(png, info, failure) != REASON_NONE)
         return failure->reason;
     png->read = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
     png->info = png->read ? png_create_info_struct(png->read) : NULL;
@@ -304,11 +302,6 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     return REASON_NONE;
 }
 
-static uint32_t to_8_bits(uint32_t v, int depth)
-{
-    return depth == 16 ? (v * 255 + 32767) / 65535 : v * 255 / ((1u << depth) - 1);
-}
-
 /* Converts one raw row to RGB and alpha. */
 static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
 {
@@ -319,15 +312,14 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
     bool alpha_channel = (png->type & PNG_COLOR_MASK_ALPHA) != 0;
     int colours = colour && !palette ? 3 : 1;
     int samples = colours + (alpha_channel ? 1 : 0);
+    const uint32_t max = (1u << png->depth) - 1;
     for (uint32_t x = 0; x < png->width; x++, dst += 3) {
-        uint32_t v[4] = {0}, c[3], a = 255;
+        uint32_t v[4] = {0}, a = 255;
         for (int s = 0; s < samples; s++, src += bytes)
             v[s] = bytes == 2 ? (uint32_t)src[0] << 8 | src[1] : src[0];
         if (palette) {
             const uint8_t *entry = png->palette[v[0] & 255];
-            c[0] = entry[0];
-            c[1] = entry[1];
-            c[2] = entry[2];
+            memcpy(dst, entry, 3);
             a = entry[3];
         } else {
             if (colours == 1) {
@@ -336,18 +328,15 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
                 v[1] = v[2] = v[0];
             }
             if (alpha_channel)
-                a = to_8_bits(v[3], png->depth);
+                a = pixel_scale(v[3], max);
             else if (png->has_key && v[0] == png->key[0] && v[1] == png->key[1] &&
                      v[2] == png->key[2])
                 a = 0;
             for (int i = 0; i < 3; i++)
-                c[i] = to_8_bits(v[i], png->depth);
+                dst[i] = pixel_scale(v[i], max);
         }
         if (alphas)
             alphas[x] = (uint8_t)a;
-        dst[0] = (uint8_t)c[0];
-        dst[1] = (uint8_t)c[1];
-        dst[2] = (uint8_t)c[2];
     }
 }
 

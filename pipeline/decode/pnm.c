@@ -12,18 +12,12 @@ enum { PIECE = 49152 }; /* bytes; a multiple of every pixel's size */
 
 struct pnm {
     struct input *input;
-    enum alpha_mode alpha;
     uint32_t width, height, depth, maxval;
     bool plain, bitmap; /* plain: decimal text; bitmap: PBM, 1 is black */
     uint8_t piece[PIECE];
 };
 
 /* --- words ----------------------------------------------------------------------------------- */
-
-static bool is_blank(int c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
 
 /* The first byte that is not a blank or in a comment, or -1. */
 static int skip_blanks(struct input *input)
@@ -135,12 +129,11 @@ static uint32_t sample_bytes(const struct pnm *pnm)
 }
 
 static enum reason pnm_begin(void *state, struct input *input, const struct decode_options *options,
-                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+                             struct image_info *info, struct failure *failure)
 {
     struct pnm *pnm = state;
     char magic[2];
     pnm->input = input;
-    pnm->alpha = options->alpha;
     input_read(input, magic, 2);
     int kind = magic[1] - '0';
     if (kind == 7 && input_peek(input, 1) && input->buffer[input->position] != '\n')
@@ -150,15 +143,13 @@ static enum reason pnm_begin(void *state, struct input *input, const struct deco
         return failure->reason;
     if (pnm->maxval == 0 || pnm->maxval > 65535)
         return failure_set(failure, REASON_CORRUPT, "a maxval of %u", pnm->maxval);
-    if (codec_check_size(pnm->width, pnm->height, options, failure) != REASON_NONE)
+    if (codec_set_size(info, pnm->width, pnm->height, options, failure) != REASON_NONE)
         return failure->reason;
-    uint64_t left = file_bytes - (input->total - (input->end - input->position));
+    uint64_t left = input->blob.bytes - (input->total - (input->end - input->position));
     uint64_t row = kind == 4 ? ((uint64_t)pnm->width + 7) / 8
                              : (uint64_t)pnm->width * pnm->depth * sample_bytes(pnm);
     if (!pnm->plain && row * pnm->height > left)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = pnm->width;
-    info->height = pnm->height;
     info->channels = (uint8_t)pnm->depth;
     return REASON_NONE;
 }
@@ -191,7 +182,7 @@ static void put_pixel(uint8_t *dst, const struct pnm *pnm, const uint32_t *v)
     for (uint32_t c = 0; c < 3; c++) {
         if (c > 0 && pnm->depth >= 3)
             colour = pixel_scale(v[c], pnm->maxval);
-        dst[c] = pixel_over(pnm->bitmap ? 255u - colour : colour, a, pnm->alpha);
+        dst[c] = pixel_over(pnm->bitmap ? 255u - colour : colour, a, pnm->input->colours->mode);
     }
 }
 

@@ -14,9 +14,9 @@
 
 struct thumbnail_maker {
     uint32_t size;
-    bool active, failed, fine;
+    bool active; /* a picture was begun, and has not failed */
+    bool fine;
     uint8_t orientation;
-    uint32_t to_width, to_height; /* in stored orientation */
     struct shrink shrink;
     uint8_t *pixels, *upright; /* size x size x 3, and one byte past them */
     struct jpeg_compress_struct jpeg;
@@ -54,12 +54,13 @@ static bool create_compressor(struct thumbnail_maker *maker)
     return true;
 }
 
-struct thumbnail_maker *thumbnail_maker_new(uint32_t size)
+struct thumbnail_maker *thumbnail_maker_new(uint32_t size, bool fine)
 {
     struct thumbnail_maker *maker = calloc(1, sizeof *maker);
     if (!maker)
         return NULL;
     maker->size = size;
+    maker->fine = fine;
     maker->pixels = malloc((size_t)size * size * 3 + 1);
     maker->upright = malloc((size_t)size * size * 3);
     maker->jpeg.err = jpeg_std_error(&maker->errors);
@@ -84,11 +85,6 @@ void thumbnail_maker_free(struct thumbnail_maker *maker)
     free(maker->pixels);
     free(maker->upright);
     free(maker);
-}
-
-void thumbnail_maker_fine(struct thumbnail_maker *maker)
-{
-    maker->fine = true;
 }
 
 /* Encodes to maker->file. */
@@ -137,30 +133,24 @@ void thumbnail_begin(struct thumbnail_maker *maker, uint32_t width, uint32_t hei
 {
     if (!maker)
         return;
-    maker->active = true;
-    maker->failed = width == 0 || height == 0;
+    uint32_t to_width = width, to_height = height;
+    shrink_dimensions(&to_width, &to_height, maker->size);
     maker->orientation = orientation;
-    if (maker->failed)
-        return;
-    maker->to_width = width;
-    maker->to_height = height;
-    shrink_dimensions(&maker->to_width, &maker->to_height, maker->size);
-    maker->failed = !shrink_begin(&maker->shrink, width, height, maker->pixels, maker->to_width,
-                                  maker->to_height);
+    maker->active = shrink_begin(&maker->shrink, width, height, maker->pixels, to_width, to_height);
 }
 
 void thumbnail_rows(struct thumbnail_maker *maker, const uint8_t *rgb, size_t stride, uint32_t rows)
 {
-    if (maker && maker->active && !maker->failed)
-        maker->failed = !shrink_rows(&maker->shrink, rgb, stride, rows);
+    if (maker && maker->active)
+        maker->active = shrink_rows(&maker->shrink, rgb, stride, rows);
 }
 
 void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficients,
                             const struct dct_layout *layout)
 {
-    if (maker && maker->active && !maker->failed)
-        maker->failed = !shrink_coefficients(&maker->shrink, coefficients, layout, maker->pixels,
-                                             maker->to_width, maker->to_height);
+    if (maker && maker->active)
+        maker->active = shrink_coefficients(&maker->shrink, coefficients, layout, maker->pixels,
+                                            maker->shrink.to_width, maker->shrink.to_height);
 }
 
 bool thumbnail_decode(struct thumbnail_maker *maker, struct decode *decode,
@@ -224,12 +214,11 @@ uint8_t *thumbnail_encode(struct thumbnail_maker *maker, uint32_t *bytes, const 
 
 uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes)
 {
+    const bool done = maker && maker->active && shrink_is_done(&maker->shrink);
     *bytes = 0;
-    if (!maker || !maker->active)
-        return NULL;
-    maker->active = false;
-    if (maker->failed || !shrink_is_done(&maker->shrink))
-        return NULL;
-    return thumbnail_encode(maker, bytes, maker->pixels, maker->to_width, maker->to_height,
-                            maker->orientation);
+    if (maker)
+        maker->active = false;
+    return done ? thumbnail_encode(maker, bytes, maker->pixels, maker->shrink.to_width,
+                                   maker->shrink.to_height, maker->orientation)
+                : NULL;
 }

@@ -33,12 +33,10 @@ uint32_t thumbnail_suitable_size(uint64_t images);
 
 struct thumbnail_maker;
 
-/* NULL: no memory. */
-struct thumbnail_maker *thumbnail_maker_new(uint32_t size);
+/* fine: never subsamples. NULL: no memory. */
+struct thumbnail_maker *thumbnail_maker_new(uint32_t size, bool fine);
 /* Accepts NULL. */
 void thumbnail_maker_free(struct thumbnail_maker *maker);
-/* Disables subsampling for all following thumbnails. */
-void thumbnail_maker_fine(struct thumbnail_maker *maker);
 
 /* Starts a picture with rows of that size, dropping an unfinished one. orientation: EXIF 1 to 8,
  * applied to the thumbnail. All functions accept a NULL maker and do nothing. */

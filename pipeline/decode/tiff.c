@@ -262,19 +262,20 @@ static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *
     if (tiff->how == BY_RGBA)
         raster = 4ull * tiff->width * tiff->tile_height;
     /* A compressed strip or tile, the codec's memory, and the table of offsets. */
-    uint64_t packed = tile_bytes + tile_bytes / 2;
+    const uint64_t packed = tile_bytes + tile_bytes / 2;
+    const uint64_t file_bytes = tiff->source.input->blob.bytes;
     *memory += (1u << 20) + 16 * down * tiff->across * tiff->planes +
-               (packed < tiff->source.file_bytes ? packed : tiff->source.file_bytes) +
+               (packed < file_bytes ? packed : file_bytes) +
                (tiff->how == BY_ROW ? row_bytes : band) + raster;
     return REASON_NONE;
 }
 
 static enum reason tiff_begin(void *state, struct input *input,
-                              const struct decode_options *options, uint64_t file_bytes,
-                              struct image_info *info, struct failure *failure)
+                              const struct decode_options *options, struct image_info *info,
+                              struct failure *failure)
 {
     struct tiff *tiff = state;
-    *tiff = (struct tiff){.source = {.input = input, .failure = failure, .file_bytes = file_bytes}};
+    *tiff = (struct tiff){.source = {.input = input, .failure = failure}};
     tiff->source.reading = tiff->source.opening = true;
     tiff->file = tiff_source_open(&tiff->source);
     tiff->source.opening = false;
@@ -291,7 +292,7 @@ static enum reason tiff_begin(void *state, struct input *input,
         !TIFFGetField(tiff->file, TIFFTAG_IMAGELENGTH, &tiff->height))
         return failure_set(failure, REASON_CORRUPT, "the first page has no size");
     TIFFGetFieldDefaulted(tiff->file, TIFFTAG_ORIENTATION, &orientation);
-    if (codec_check_size(tiff->width, tiff->height, options, failure) != REASON_NONE ||
+    if (codec_set_size(info, tiff->width, tiff->height, options, failure) != REASON_NONE ||
         read_meaning(tiff, failure) != REASON_NONE ||
         plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE ||
         (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE))
@@ -299,8 +300,6 @@ static enum reason tiff_begin(void *state, struct input *input,
     tiff->layout.separate = tiff->planes > 1;
     if (tiff->layout.alpha_at >= 0 || tiff->how == BY_RGBA)
         input->colours->alphas_wanted = tiff->width;
-    info->width = tiff->width;
-    info->height = tiff->height;
     info->orientation = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;
     info->channels = tiff_channels(&tiff->layout);
     uint32_t size;

@@ -123,7 +123,7 @@ static tmsize_t on_read(thandle_t user, void *out, tmsize_t size)
         source->directory_bytes += (uint64_t)size;
     }
     size_t got = size > 0 ? input_at(source->input, source->position, out, (size_t)size) : 0;
-    if (got < (size_t)size && source->position + (uint64_t)size > source->file_bytes)
+    if (got < (size_t)size && source->position + (uint64_t)size > source->input->blob.bytes)
         source->ended = true;
     source->position += got;
     return (tmsize_t)got;
@@ -137,12 +137,18 @@ static tmsize_t on_write(thandle_t user, void *data, tmsize_t size)
     return 0;
 }
 
+static toff_t on_size(thandle_t user)
+{
+    const struct tiff_source *source = user;
+    return source->input->blob.bytes;
+}
+
 static toff_t on_seek(thandle_t user, toff_t offset, int whence)
 {
     struct tiff_source *source = user;
     source->position = whence == SEEK_SET   ? offset
                        : whence == SEEK_CUR ? source->position + offset
-                                            : source->file_bytes + offset;
+                                            : on_size(user) + offset;
     return source->position;
 }
 
@@ -150,12 +156,6 @@ static int on_close(thandle_t user)
 {
     (void)user;
     return 0;
-}
-
-static toff_t on_size(thandle_t user)
-{
-    struct tiff_source *source = user;
-    return source->file_bytes;
 }
 
 TIFF *tiff_source_open(struct tiff_source *source)

@@ -16,7 +16,7 @@ struct tiff_source {
     bool ended;              /* a read reached past the end of the file */
     bool opening;            /* reading the directory */
     uint64_t directory_bytes;
-    uint64_t position, file_bytes;
+    uint64_t position;
 };
 
 /* Opens the first directory; NULL on failure. The source must not move until the file is closed. */

@@ -81,9 +81,7 @@ static enum reason read_profile(struct webp *webp, uint64_t at, uint32_t size, u
     if (size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size ? size : 1);
-    if (!profile)
-        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
-    else if (input_at(webp->input, at, profile, size) == size)
+    if (!profile || input_at(webp->input, at, profile, size) == size)
         colours_profile(webp->input->colours, memory, profile, size, ICC_RGB, failure);
     free(profile);
     return failure->reason;
@@ -142,14 +140,14 @@ static enum reason walk_chunks(struct webp *webp, uint32_t flags, bool want_icc,
 }
 
 static enum reason webp_begin(void *state, struct input *input,
-                              const struct decode_options *options, uint64_t file_bytes,
-                              struct image_info *info, struct failure *failure)
+                              const struct decode_options *options, struct image_info *info,
+                              struct failure *failure)
 {
     struct webp *webp = state;
     size_t have = input_peek(input, 4096);
     const uint8_t *data = input->buffer + input->position;
     uint64_t end = 8 + (uint64_t)little_endian(data + 4, 4);
-    if (end > file_bytes)
+    if (end > input->blob.bytes)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
     *webp = (struct webp){.input = input, .data_size = end};
     uint32_t flags = 0;
@@ -167,7 +165,7 @@ static enum reason webp_begin(void *state, struct input *input,
         webp->height = (uint32_t)features.height;
         webp->has_alpha = features.has_alpha != 0;
     }
-    if (codec_check_size(webp->width, webp->height, options, failure) != REASON_NONE)
+    if (codec_set_size(info, webp->width, webp->height, options, failure) != REASON_NONE)
         return failure->reason;
     webp->animated = (flags & VP8X_ANIMATION) != 0;
     webp->frame_width = webp->width;
@@ -175,8 +173,6 @@ static enum reason webp_begin(void *state, struct input *input,
     bool want_icc = options->icc && (flags & VP8X_ICC);
     if (flags && walk_chunks(webp, flags, want_icc, end, info, failure) != REASON_NONE)
         return failure->reason;
-    info->width = webp->width;
-    info->height = webp->height;
     info->channels = webp->has_alpha ? 4 : 3;
     info->profile = colours_tell(input->colours, flags & VP8X_ICC);
     /* The file, RGBA, and memory of the lossless decoder. */

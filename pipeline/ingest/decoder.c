@@ -635,7 +635,7 @@ static void decode_pictures(struct decoder *decoder)
     if (!going)
         ingest_job_fail(config->job, &err);
     if (config->thumbnail_size > 0)
-        decoder->thumbnail = thumbnail_maker_new(config->thumbnail_size);
+        decoder->thumbnail = thumbnail_maker_new(config->thumbnail_size, false);
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
             going = going && do_picture(decoder, decode, pictures[i]) &&

@@ -173,7 +173,7 @@ static void *recorder_main(void *argument)
     struct trace *trace = recorder->job->config->trace;
     unsigned track = trace_track(trace, "host", "store");
     struct thumbnail_maker *maker =
-        recorder->thumbnail_size > 0 ? thumbnail_maker_new(recorder->thumbnail_size) : NULL;
+        recorder->thumbnail_size > 0 ? thumbnail_maker_new(recorder->thumbnail_size, false) : NULL;
     struct picture *list;
     double busy = 0;
     enum status status = STATUS_OK;

@@ -185,13 +185,11 @@ static bool remake(struct codec *codec, const uint8_t *jpeg, uint32_t length, ui
                    uint32_t *bytes)
 {
     struct jpeg_decompress_struct *in = &codec->in;
-    struct thumbnail_maker *volatile maker = thumbnail_maker_new(size);
+    struct thumbnail_maker *volatile maker = thumbnail_maker_new(size, codec->fine);
     uint8_t *volatile row = NULL;
     bool volatile done = false;
     free(codec->remade);
     codec->remade = NULL;
-    if (maker && codec->fine)
-        thumbnail_maker_fine(maker);
     if (maker && setjmp(codec->escape) == 0) {
         jpeg_mem_src(in, jpeg, length);
         jpeg_read_header(in, TRUE);

@@ -48,7 +48,7 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
     struct making *making = context;
     if (making->status != STATUS_OK)
         return false;
-    struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size);
+    struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size, false);
     uint32_t length = 0;
     const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.watch.stop);
     uint8_t *jpeg = good ? thumbnail_finish(maker, &length) : NULL;

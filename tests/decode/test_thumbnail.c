@@ -59,7 +59,7 @@ static struct pixels decode(const uint8_t *jpeg, uint32_t bytes)
 static uint8_t *make(uint32_t *bytes, const struct pixels *picture, uint8_t orientation,
                      uint32_t size, uint32_t strip)
 {
-    struct thumbnail_maker *maker = thumbnail_maker_new(size);
+    struct thumbnail_maker *maker = thumbnail_maker_new(size, false);
     assert_non_null(maker);
     const size_t stride = (size_t)picture->width * 3;
     thumbnail_begin(maker, picture->width, picture->height, orientation);
@@ -180,7 +180,7 @@ static void test_orientations(void **state)
 static void test_incomplete_pictures_have_none(void **state)
 {
     (void)state;
-    struct thumbnail_maker *maker = thumbnail_maker_new(64);
+    struct thumbnail_maker *maker = thumbnail_maker_new(64, false);
     struct pixels picture = draw(100, 100);
     uint32_t bytes = 1;
     assert_null(thumbnail_finish(maker, &bytes));
@@ -283,7 +283,7 @@ static void test_hostile_coefficients(void **state)
         for (size_t i = 0; i < dct_bytes(&layout) / 2; i++)
             table[i] = (uint16_t)(random_next(&random) >> 8);
         for (uint32_t size = 16; size <= 1024; size *= 4) {
-            struct thumbnail_maker *maker = thumbnail_maker_new(size);
+            struct thumbnail_maker *maker = thumbnail_maker_new(size, false);
             uint32_t bytes, width = 77, height = 301;
             thumbnail_begin(maker, 301, 77, 6);
             thumbnail_coefficients(maker, table, &layout);

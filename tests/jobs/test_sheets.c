@@ -80,7 +80,7 @@ static const uint64_t absent = 5, broken = 6, other = 7, large = 8;
 static void open_thumbs(struct thumbs *thumbs, unsigned threads)
 {
     FILE *file = tmpfile();
-    struct thumbnail_maker *maker = thumbnail_maker_new(SIZE);
+    struct thumbnail_maker *maker = thumbnail_maker_new(SIZE, false);
     *thumbs = (struct thumbs){.rows = ROWS, .size = SIZE, .config = {.threads = threads}};
     thumbs->spool = dup(fileno(file));
     fclose(file);
