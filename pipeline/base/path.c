@@ -79,16 +79,12 @@ int path_stat_at(int directory, const char *path, struct stat *st, int flags)
 {
     if (strlen(path) < PATH_MAX)
         return fstatat(directory, path, st, flags);
-    char rest[PATH_MAX];
-    int at = descend(directory, path, rest);
-    if (at == -1)
+    const int fd =
+        path_open_at(directory, path, O_PATH | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+    if (fd < 0)
         return -1;
-    int result = fstatat(at, rest, st, flags);
-    if (at != directory) {
-        int saved = errno;
-        close(at);
-        errno = saved;
-    }
+    const int result = fstat(fd, st);
+    close(fd);
     return result;
 }
 
@@ -184,10 +180,7 @@ void path_from_utf8(char *text)
 char *path_working_directory(void)
 {
     char *bytes = getcwd(NULL, 0);
-    const size_t length = bytes ? strlen(bytes) : 0, size = 4 * length + 1;
-    char *text = malloc(size);
-    if (text)
-        path_to_utf8(text, size, bytes ? bytes : "", length);
+    char *text = path_utf8(bytes ? bytes : "", bytes ? strlen(bytes) : 0);
     free(bytes);
     return text;
 }

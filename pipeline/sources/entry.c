@@ -21,18 +21,11 @@ bool entry_is_unseen(const struct failure *failure)
     return failure->reason == REASON_UNREADABLE && !leads_nowhere(failure->error_number);
 }
 
-/* Clears everything but the message. */
-static void nothing_known(struct entry *entry)
-{
-    memset(entry, 0, offsetof(struct entry, failure.message));
-}
-
 void entry_from_stat(struct entry *entry, const struct stat *st, struct file_system_trust *trust,
                      int directory, const char *path)
 {
-    nothing_known(entry);
-    entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-    entry->mtime_ns = clock_file_time(&st->st_mtim);
+    *entry = (struct entry){.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
+                            .mtime_ns = clock_file_time(&st->st_mtim)};
     if (file_system_trusted(trust, st, directory, path)) {
         entry->inode = st->st_ino;
         entry->ctime_ns = clock_file_time(&st->st_ctim);
@@ -51,7 +44,7 @@ void entry_from_stat(struct entry *entry, const struct stat *st, struct file_sys
 
 void entry_broken_link(struct entry *entry, int number, bool promised)
 {
-    nothing_known(entry);
+    *entry = (struct entry){0};
     const bool nowhere = leads_nowhere(number);
     enum reason reason = nowhere && !promised ? REASON_NOT_AN_IMAGE : REASON_UNREADABLE;
     failure_errno(&entry->failure, reason, number,
@@ -62,12 +55,12 @@ void entry_broken_link(struct entry *entry, int number, bool promised)
 
 void entry_unreadable(struct entry *entry, int number, const char *what)
 {
-    nothing_known(entry);
+    *entry = (struct entry){0};
     failure_errno(&entry->failure, REASON_UNREADABLE, number, "%s", what);
 }
 
 void entry_vanished(struct entry *entry)
 {
-    nothing_known(entry);
+    *entry = (struct entry){0};
     failure_errno(&entry->failure, REASON_VANISHED, ENOENT, "removed before it could be read");
 }

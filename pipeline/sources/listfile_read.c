@@ -1,5 +1,6 @@
 /* listfile_read.c: reads lists of clpipe list record by record. */
 #include "base/array.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "sources/archives.h"
 #include "sources/bytes.h"
@@ -148,28 +149,26 @@ static bool take_digest(char digest[33], const char **at)
     return true;
 }
 
-/* Parses the last number of a record. */
-static bool take_last(uint64_t *out, const char *at)
-{
-    char *end;
-    errno = 0;
-    *out = strtoull(at, &end, 10);
-    return isdigit((unsigned char)*at) && errno == 0 && *end == 0;
-}
-
 /* --- the end record -------------------------------------------------------------------------- */
 
 static bool take_end(struct listfile *list, struct block *end, const char *at)
 {
     return take_number(&end->count, &at) && take_digest(list->digest, &at) &&
-           take_number(&end->weight, &at) && take_last(&end->offset, at);
+           take_number(&end->weight, &at) && parse_u64(&end->offset, at, 0, UINT64_MAX);
+}
+
+/* Is `block` where it can be after `last`, NULL: the first one? */
+static bool follows(const struct block *block, const struct block *last)
+{
+    return last ? block->offset > last->offset && block->count > last->count &&
+                      block->weight >= last->weight
+                : block->offset == sizeof LISTFILE_BEGINNING && !block->count && !block->weight;
 }
 
 /* Reads the records p up to the end record. */
 static enum status read_blocks(struct listfile *list, const struct block *end, uint64_t end_offset,
                                struct error *err)
 {
-    const struct block *last = NULL;
     if (end->offset > end_offset || !go_to(list, end->offset))
         return damaged(list, "does not say where the blocks are", err);
     for (;;) {
@@ -186,17 +185,11 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
             !take_number(&block->count, &at) || !take_number(&block->weight, &at) ||
             !take_digest(block->digest, &at) || *at)
             return damaged(list, "is not \"p OFFSET COUNT WEIGHT DIGEST\"", err);
-        last = list->blocks > 0 ? block - 1 : NULL;
-        if (last ? block->offset <= last->offset || block->count <= last->count ||
-                       block->weight < last->weight
-                 : block->offset != sizeof LISTFILE_BEGINNING || block->count || block->weight)
+        if (!follows(block, list->blocks > 0 ? block - 1 : NULL))
             return damaged(list, "does not follow the previous one", err);
         list->blocks++;
     }
-    last = list->blocks > 0 ? &list->block[list->blocks - 1] : NULL;
-    if (last
-            ? end->offset <= last->offset || end->count <= last->count || end->weight < last->weight
-            : end->offset != sizeof LISTFILE_BEGINNING || end->count || end->weight)
+    if (!follows(end, list->blocks > 0 ? &list->block[list->blocks - 1] : NULL))
         return damaged(list, "does not agree with those before it", err);
     list->has_end = true;
     return STATUS_OK;

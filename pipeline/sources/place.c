@@ -39,17 +39,12 @@ static void normalise(char *out, const char *path)
 
 char *place_text(const char *source)
 {
-    const size_t length = strlen(source), size = 4 * length + 2;
-    char *bytes = malloc(length + 1), *text = malloc(size);
-    if (bytes && text) {
-        const bool list = source[0] == '@';
-        bytes[0] = '@';
-        normalise(bytes + list, source + list);
-        path_to_utf8(text, size, bytes, strlen(bytes));
-    } else {
-        free(text);
-        text = NULL;
-    }
+    const bool list = source[0] == '@';
+    char *bytes = strdup(source);
+    if (!bytes)
+        return NULL;
+    normalise(bytes + list, source + list);
+    char *text = path_utf8(bytes, strlen(bytes));
     free(bytes);
     return text;
 }

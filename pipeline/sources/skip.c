@@ -92,14 +92,6 @@ static bool named(const struct skipped *skipped, const char *name)
            strncmp(name, temporary, sizeof temporary - 1) == 0;
 }
 
-bool skip_directory(const struct skip *skip, const struct stat *directory)
-{
-    for (unsigned i = 0; i < skip->count; i++)
-        if (beside(&skip->list[i], directory))
-            return true;
-    return false;
-}
-
 bool skip_name(const struct skip *skip, const struct stat *directory, const char *name)
 {
     for (unsigned i = 0; i < skip->count; i++)

@@ -17,8 +17,7 @@ enum status skip_open(struct skip **out, const char *const *paths, unsigned coun
 
 /* Is this file or directory one of them? */
 bool skip_identity(const struct skip *skip, const struct stat *st);
-/* Can this directory contain names to skip? Only then call skip_name. */
-bool skip_directory(const struct skip *skip, const struct stat *directory);
+/* Is this name in that directory one of them? */
 bool skip_name(const struct skip *skip, const struct stat *directory, const char *name);
 
 /* Accepts NULL. */

@@ -64,8 +64,8 @@ struct source_start {
 /* Arguments of `list`. */
 struct source_listing {
     const struct walk_options *options;
-    const struct pathglob *globs;
-    const struct skip *skip;
+    struct pathglob *globs;
+    struct skip *skip;
     const char *spool_directory;
     bool (*promises_image)(const char *path); /* as in walk_config */
     uint64_t memory;                          /* bytes for sorting */
@@ -89,7 +89,6 @@ struct source_member {
 };
 
 struct source_kind {
-    const char *name;
     /* First called with the name alone: `st` is NULL. If no kind accepts it, called again with the
      * stat() of its target, or of a symbolic link with a missing target if its name has an image
      * extension. The first kind of the table that returns true gets the source. */

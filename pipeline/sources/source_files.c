@@ -62,8 +62,8 @@ static enum reason open_file(struct blob *out, const struct source *source,
                            member, failure);
 }
 
-/* The directory to which the paths of a list are relative. */
-static int directory_of_list(const struct source *source)
+/* The directory to which the names of the source's files are relative. */
+static int directory_of(const struct source *source)
 {
     return source->fd >= 0 ? source->fd : source->shared->working_directory;
 }
@@ -71,18 +71,25 @@ static int directory_of_list(const struct source *source)
 static enum reason open_listed(struct blob *out, const struct source *source,
                                const struct source_member *member, struct failure *failure)
 {
-    return take_descriptor(out, open_for_reading(directory_of_list(source), member->path), member,
+    return take_descriptor(out, open_for_reading(directory_of(source), member->path), member,
                            failure);
 }
 
-/* Opens a file in a directory that is not kept open. */
+/* The name of a file in a source directory that is not kept open. */
+static enum status path_below(struct bytes *whole, const struct source *source, const char *path,
+                              struct error *err)
+{
+    enum status status = bytes_set(whole, source->name, strlen(source->name), err);
+    if (status == STATUS_OK)
+        status = bytes_append(whole, "/", 1, err);
+    return status == STATUS_OK ? bytes_append(whole, path, strlen(path), err) : status;
+}
+
 static int open_below(const struct source *source, const char *path)
 {
     struct bytes whole = {0};
     int fd = -1;
-    if (bytes_append(&whole, source->name, strlen(source->name), NULL) == STATUS_OK &&
-        bytes_append(&whole, "/", 1, NULL) == STATUS_OK &&
-        bytes_append(&whole, path, strlen(path), NULL) == STATUS_OK)
+    if (path_below(&whole, source, path, NULL) == STATUS_OK)
         fd = open_for_reading(source->shared->working_directory, whole.data);
     else
         errno = ENOMEM;
@@ -127,7 +134,6 @@ static enum status keep_directory(struct source *source, struct error *err)
 struct sorting {
     struct bytes key;
     struct source *source;
-    int directory;
     struct source_listing *listing;
     struct extsort *sort;
 };
@@ -160,31 +166,34 @@ static enum status sort_entry(void *context, const char *path, size_t length,
     return extsort_add(sorting->sort, &record, err);
 }
 
-/* Adds the members of the archive at `path` in `source`. */
+/* Adds the members of the archive `path`, to be opened as `name` in the source's directory. */
+static enum status add_members(const struct source *source, struct source_listing *listing,
+                               const char *name, const char *path, size_t length,
+                               const struct entry *entry, struct error *err)
+{
+    const struct archive_file file = {.directory = directory_of(source),
+                                      .name = name,
+                                      .path = path,
+                                      .length = length,
+                                      .bytes = entry->bytes,
+                                      .mtime_ns = entry->mtime_ns,
+                                      .inode = entry->inode,
+                                      .ctime_ns = entry->ctime_ns};
+    return archives_list(source->shared->archives, listing, &file, err);
+}
+
+/* Adds the members of the archive at `path` in a source directory. */
 static enum status add_archive(const struct source *source, struct source_listing *listing,
                                const struct bytes *path, const struct entry *entry,
                                struct error *err)
 {
     struct bytes whole = {0};
-    struct archive_file file = {.directory = source->fd,
-                                .name = path->data,
-                                .path = path->data,
-                                .length = path->length,
-                                .bytes = entry->bytes,
-                                .mtime_ns = entry->mtime_ns,
-                                .inode = entry->inode,
-                                .ctime_ns = entry->ctime_ns};
     enum status status = STATUS_OK;
-    if (source->fd < 0) {
-        file.directory = source->shared->working_directory;
-        if ((status = bytes_append(&whole, source->name, strlen(source->name), err)) ||
-            (status = bytes_append(&whole, "/", 1, err)) ||
-            (status = bytes_append(&whole, path->data, path->length, err)))
-            goto out;
-        file.name = whole.data;
-    }
-    status = archives_list(source->shared->archives, listing, &file, err);
-out:
+    if (source->fd < 0)
+        status = path_below(&whole, source, path->data, err);
+    if (status == STATUS_OK)
+        status = add_members(source, listing, source->fd < 0 ? whole.data : path->data, path->data,
+                             path->length, entry, err);
     bytes_clear(&whole);
     return status;
 }
@@ -246,7 +255,6 @@ static enum status list_directory(struct source *source, struct source_listing *
     enum status status = STATUS_OK;
     if (fd < 0 && (status = open_source_directory(&fd, source->name, err)) != STATUS_OK)
         return status;
-    sorting.directory = fd;
     status =
         extsort_open(&sorting.sort, listing->spool_directory, listing->memory, listing->stop, err);
     if (!status)
@@ -265,9 +273,8 @@ out:
 /* --- files and lists ------------------------------------------------------------------------- */
 
 struct named {
+    const struct source *source;
     struct source_listing *listing;
-    struct archives *archives;
-    int directory; /* base of the paths */
 };
 
 /* Adds a file named as a source or in a list: a failure if it is missing, whatever its name. */
@@ -275,6 +282,7 @@ static enum status add_named(struct named *named, const char *open_path, const c
                              size_t length, struct error *err)
 {
     struct source_listing *listing = named->listing;
+    const int directory = directory_of(named->source);
     struct stat st;
     struct entry entry;
     const bool archive = archive_promised(path, length);
@@ -282,24 +290,15 @@ static enum status add_named(struct named *named, const char *open_path, const c
     /* Globs apply to an archive's members. */
     if (!archive && !pathglob_takes_alone(listing->globs, path, length))
         return STATUS_OK;
-    if (path_stat_at(named->directory, open_path, &st, 0) == 0) {
+    if (path_stat_at(directory, open_path, &st, 0) == 0) {
         if (skip_identity(listing->skip, &st))
             return STATUS_OK;
-        entry_from_stat(&entry, &st, &listing->trust, named->directory, open_path);
-        if (entry.failure.reason == REASON_NONE && archive) {
-            const struct archive_file file = {.directory = named->directory,
-                                              .name = open_path,
-                                              .path = path,
-                                              .length = length,
-                                              .bytes = entry.bytes,
-                                              .mtime_ns = entry.mtime_ns,
-                                              .inode = entry.inode,
-                                              .ctime_ns = entry.ctime_ns};
-            return archives_list(named->archives, listing, &file, err);
-        }
+        entry_from_stat(&entry, &st, &listing->trust, directory, open_path);
+        if (entry.failure.reason == REASON_NONE && archive)
+            return add_members(named->source, listing, open_path, path, length, &entry, err);
     } else {
         int number = errno;
-        if (path_stat_at(named->directory, open_path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (path_stat_at(directory, open_path, &st, AT_SYMLINK_NOFOLLOW) == 0)
             entry_broken_link(&entry, number, true);
         else if (number == ENOENT && path[length - 1] == '\r')
             entry_unreadable(&entry, number,
@@ -320,7 +319,7 @@ static bool is_file(const char *name, const struct stat *st)
 static enum status list_file(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
-    struct named named = {listing, source->shared->archives, source->shared->working_directory};
+    struct named named = {source, listing};
     const char *slash = strrchr(source->name, '/'), *name = slash ? slash + 1 : source->name;
     return add_named(&named, source->name, name, strlen(name), err);
 }
@@ -403,7 +402,7 @@ static enum status begin_share_of_list(struct source_start *out, struct source *
 static enum status list_list(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
-    struct named named = {listing, source->shared->archives, directory_of_list(source)};
+    struct named named = {source, listing};
     uint64_t repeated = 0;
     enum status status = open_list_file(source, err);
     if (status != STATUS_OK)
@@ -449,7 +448,6 @@ static void close_stream(struct source *source)
 }
 
 const struct source_kind source_stream = {
-    .name = "stream",
     .recognise = is_stream,
     .prepare = take_standard_input,
     .next = next_of_stream,
@@ -458,7 +456,6 @@ const struct source_kind source_stream = {
 };
 
 const struct source_kind source_directory = {
-    .name = "directory",
     .recognise = is_directory,
     .prepare = keep_directory,
     .list = list_directory,
@@ -466,14 +463,12 @@ const struct source_kind source_directory = {
 };
 
 const struct source_kind source_file = {
-    .name = "file",
     .recognise = is_file,
     .list = list_file,
     .open = open_file,
 };
 
 const struct source_kind source_list = {
-    .name = "list",
     .recognise = is_list,
     .prepare = prepare_list,
     .begin_share = begin_share_of_list,

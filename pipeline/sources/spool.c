@@ -49,19 +49,10 @@ enum status spool_open(struct spool **out, const char *directory, struct error *
     return STATUS_OK;
 }
 
-static enum status create(struct spool *spool, struct error *err)
-{
-    spool->fd = unnamed_file(spool->directory);
-    return spool->fd >= 0 ? STATUS_OK : failed(spool, errno, "mkostemp", "create", err);
-}
-
 static enum status write_out(struct spool *spool, const char *data, size_t size, struct error *err)
 {
-    if (spool->fd < 0) {
-        enum status status = create(spool, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    if (spool->fd < 0 && (spool->fd = unnamed_file(spool->directory)) < 0)
+        return failed(spool, errno, "mkostemp", "create", err);
     while (size > 0) {
         ssize_t n = pwrite(spool->fd, data, size, (off_t)spool->written);
         if (n < 0 && errno == EINTR)

@@ -51,7 +51,6 @@ struct tree {
     /* The directory being read. */
     int fd;
     struct stat st;
-    bool can_skip;      /* it may have names to skip */
     bool has_children;  /* directories in it were queued */
     unsigned own;       /* names written by clpipe that were found in it */
     unsigned flags;     /* enum pending_flags */
@@ -336,7 +335,7 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
         if (name[0] == '.' &&
             (!tree->listing->options->hidden || name[1] == 0 || (name[1] == '.' && name[2] == 0)))
             continue;
-        if (tree->can_skip && skip_name(tree->listing->skip, &tree->st, name))
+        if (skip_name(tree->listing->skip, &tree->st, name))
             continue;
         bytes_cut(&tree->child, tree->prefix);
         if ((status = bytes_append(&tree->child, name, strlen(name), err)) != STATUS_OK ||
@@ -379,7 +378,6 @@ static enum status read_directory(struct tree *tree, struct error *err)
         return found_directory(tree, &entry, err);
     }
     tree->fd = fd;
-    tree->can_skip = skip_directory(tree->listing->skip, &tree->st);
     tree->has_children = false;
     number = 0;
     if (skip_identity(tree->listing->skip, &tree->st) ||

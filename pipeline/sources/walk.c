@@ -74,8 +74,6 @@ struct walking {
     struct source_listing listing; /* must be first: kinds only know this part */
     struct walk *walk;
     struct walk_config config;
-    struct pathglob *globs;
-    struct skip *skip;
     uint16_t source;
     uint64_t found;
     struct portion_total total; /* if there are shares */
@@ -269,8 +267,8 @@ static void end_listing(struct walk *walk)
     if (!walking)
         return;
     walk->passed = walking->listing.passed;
-    pathglob_close(&walking->globs);
-    skip_close(&walking->skip);
+    pathglob_close(&walking->listing.globs);
+    skip_close(&walking->listing.skip);
     bytes_clear(&walking->last);
     free(walking);
     walk->walking = NULL;
@@ -285,16 +283,8 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         return error_memory(err, sizeof *walking, "the walk");
     walking->walk = walk;
     walking->config = *config;
-    enum status status = pathglob_open(&walking->globs, options->include, options->include_count,
-                                       options->exclude, options->exclude_count, err);
-    if (status == STATUS_OK)
-        status = skip_open(&walking->skip, config->skip_paths, config->skip_count, err);
-    if (status != STATUS_OK)
-        return status;
     walking->listing =
         (struct source_listing){.options = &walking->config.options,
-                                .globs = walking->globs,
-                                .skip = walking->skip,
                                 .spool_directory = config->spool_directory,
                                 .promises_image = config->promises_image,
                                 .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
@@ -302,7 +292,13 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
                                 .found = count_found,
                                 .add = write_item};
     portion_begin(&walking->total);
-    status = begin_share(walking, err);
+    enum status status =
+        pathglob_open(&walking->listing.globs, options->include, options->include_count,
+                      options->exclude, options->exclude_count, err);
+    if (status == STATUS_OK)
+        status = skip_open(&walking->listing.skip, config->skip_paths, config->skip_count, err);
+    if (status == STATUS_OK)
+        status = begin_share(walking, err);
     if (status == STATUS_OK)
         status = list_each(walking, err);
     if (status == STATUS_OK && walk->own.share.count > 0 && !walking->listing.start) {

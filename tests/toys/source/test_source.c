@@ -81,7 +81,6 @@ static void close_count(struct source *source)
 }
 
 static const struct source_kind source_count = {
-    .name = "count",
     .recognise = is_count,
     .prepare = open_count,
     .list = list_count,
@@ -142,7 +141,6 @@ static void close_chain(struct source *source)
 }
 
 static const struct source_kind source_chain = {
-    .name = "chain",
     .recognise = is_chain,
     .list = list_chain,
     .open = open_link,
