@@ -35,7 +35,7 @@ enum status cluster_job_open(struct cluster_job *job, const char *input, const c
         status = read_paths(job, paths, err);
     if (status != STATUS_OK)
         return status;
-    job->about.feature = job->input.about.name;
+    memcpy(job->about.clusters.feature, job->input.about.name, sizeof job->input.about.name);
     job->about.names = paths ? &job->names : NULL;
     return target_open(&job->target, &job->input, output, paths ? &job->paths : NULL, err);
 }
@@ -103,47 +103,62 @@ static enum status spread_rows(struct cluster_outcome *outcome, const struct clu
     return STATUS_OK;
 }
 
+static void describe_level(struct result_clusters *out, const struct cluster_job *job, uint32_t i)
+{
+    const struct clustering_report *report = job->report;
+    const struct cluster_outcome *outcome = &report->level[i].outcome;
+    const char *space = job->projected ? metric_names[job->projection.space] : "";
+    memcpy(out->name, report->level_name[i], sizeof out->name);
+    memcpy(out->content, job->content, sizeof out->content);
+    snprintf(out->space, sizeof out->space, "%s", space);
+    if (i > 0)
+        snprintf(out->init, sizeof out->init, "%s", job->init_above);
+    if (i + 1 < report->level_count)
+        memcpy(out->parent, report->level_name[i + 1], sizeof out->parent);
+    out->level = report->level_count > 1 ? i + 1 : 0;
+    out->parameters = job->parameters;
+    out->rows = job->input.whole.rows;
+    out->k = outcome->k;
+    out->dimension = outcome->dimension;
+    out->columns = job->projected ? job->projection.columns : 0;
+    out->iterations = outcome->iterations;
+    out->converged = outcome->converged;
+    out->inertia = outcome->inertia;
+    out->has_agreement = report->has_agreement && i == 0;
+    out->agreement = report->agreement;
+}
+
 static enum status store(struct cluster_job *job, struct error *err)
 {
     const struct clustering_report *report = job->report;
     const uint32_t count = report->level_count;
     struct result_clustering clustering[CLUSTER_LEVELS];
-    enum status status =
-        job->content[0] ? STATUS_OK : matrix_input_identity(&job->input, job->content, err);
+    enum status status = STATUS_OK;
+    if (!job->content[0])
+        status = matrix_input_identity(&job->input, job->content, err);
     if (status == STATUS_OK)
-        status = target_origin(&job->about.origin, &job->input, err);
+        status = target_origin(&job->about.clusters.origin, &job->input, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct cluster_outcome *outcome = &report->level[i].outcome;
         struct result_clustering *to = &clustering[i];
         *to = job->about;
-        to->name = report->level_name[i];
-        to->init = i > 0 ? job->init_above : to->init;
-        to->parameters = job->parameters;
-        to->content = job->content;
-        to->k = outcome->k;
-        to->dimension = outcome->dimension;
-        to->iterations = outcome->iterations;
-        to->rows = job->input.whole.rows;
-        to->converged = outcome->converged;
-        to->weights = i == 0 ? to->weights : NULL;
-        to->weighted = to->weights != NULL;
-        to->inertia = outcome->inertia;
-        to->centroids = outcome->centroids;
-        to->labels = outcome->labels;
-        to->distances = outcome->distances;
-        to->sizes = outcome->sizes;
-        to->nearest = outcome->nearest;
-        to->inertia_history = outcome->inertia_history;
-        to->projection = job->projected ? &job->projection : NULL;
-        to->agreement = report->has_agreement && i == 0 ? &report->agreement : NULL;
+        describe_level(&to->clusters, job, i);
+        to->value[PART_CENTROIDS] = outcome->centroids;
+        to->value[PART_LABELS] = outcome->labels;
+        to->value[PART_DISTANCES] = outcome->distances;
+        to->value[PART_SIZES] = outcome->sizes;
+        to->value[PART_NEAREST] = outcome->nearest;
+        to->value[PART_HISTORY] = outcome->inertia_history;
+        to->value[PART_MEAN] = job->projected ? job->projection.mean : NULL;
+        to->value[PART_COMPONENTS] = job->projected ? job->projection.components : NULL;
+        to->value[PART_PARENTS] = report->level[i].parents;
+        if (i > 0)
+            to->value[PART_WEIGHTS] = NULL;
         to->sweep = report->sweep.values ? &report->sweep : NULL;
-        to->parents = report->level[i].parents;
-        to->parent = i + 1 < count ? report->level_name[i + 1] : NULL;
-        to->level = count > 1 ? i + 1 : 0;
     }
-    return status == STATUS_OK ? result_write_clusters(job->target.output, job->target.base,
-                                                       clustering, count, job->target.replace, err)
-                               : status;
+    return status ? status
+                  : result_write_clusters(job->target.output, job->target.base, clustering, count,
+                                          job->target.replace, err);
 }
 
 /* Frees what only storing needs. */
@@ -165,7 +180,7 @@ static enum status read_found(struct cluster_job *job, struct error *err)
 {
     struct clustering_report *report = job->report;
     struct result *holder = target_holder(&job->target, &job->input);
-    const struct result_clusters *clusters = result_clusters_find(holder, job->about.name);
+    const struct result_clusters *clusters = result_clusters_find(holder, job->about.clusters.name);
     struct cluster_outcome *rows = &report->level[0].outcome;
     cluster_levels_clear(report->level, CLUSTER_LEVELS);
     report->level_count = 0;
@@ -218,9 +233,9 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
     enum status status = STATUS_OK;
     report->found = job->target.found;
     report->in_input = job->target.output == job->input.path;
-    snprintf(report->name, sizeof report->name, "%s", job->about.name);
-    snprintf(report->feature, sizeof report->feature, "%s", job->about.feature);
-    snprintf(report->metric, sizeof report->metric, "%s", job->about.metric);
+    snprintf(report->name, sizeof report->name, "%s", job->about.clusters.name);
+    snprintf(report->feature, sizeof report->feature, "%s", job->about.clusters.feature);
+    snprintf(report->metric, sizeof report->metric, "%s", job->about.clusters.metric);
     report->output = strdup(job->target.output);
     if (!report->output)
         return error_memory(err, strlen(job->target.output) + 1, "a file name");

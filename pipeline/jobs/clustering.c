@@ -394,13 +394,13 @@ static enum status open_clustering(struct clustering *own, struct error *err)
                                        .replace_by_run = config->by_run,
                                        .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE};
-    struct result_clustering *about = &own->job.about;
-    about->name = name;
-    about->init = own->init;
-    about->metric = metric_names[own->cluster.metric];
+    struct result_clusters *about = &own->job.about.clusters;
+    snprintf(about->name, sizeof about->name, "%s", name);
+    snprintf(about->init, sizeof about->init, "%s", own->init);
+    snprintf(about->metric, sizeof about->metric, "%s", metric_names[own->cluster.metric]);
     about->seed = (int64_t)own->cluster.seed;
-    about->by_run = config->by_run;
-    about->weights = own->weights;
+    own->job.about.by_run = config->by_run;
+    own->job.about.value[PART_WEIGHTS] = own->weights;
     own->job.init_above = own->cluster.init == INIT_GIVEN ? init_names[INIT_KMEANSPP] : own->init;
     /* /clusters/NAME is the level of rows, NAME-2 the next one. */
     for (uint32_t i = 0; i < own->levels.count; i++)

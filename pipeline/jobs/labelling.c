@@ -162,10 +162,12 @@ static enum status open_labelling(struct labelling *own, struct error *err)
     own->cluster.k = clusters->k;
     own->cluster.metric = (enum cluster_metric)metric;
     job->projected = clusters->columns > 0;
-    job->about.name = clusters->name;
-    job->about.init = job->init_above = "assigned";
-    job->about.metric = clusters->metric;
-    job->about.seed = clusters->seed;
+    struct result_clusters *about = &job->about.clusters;
+    memcpy(about->name, clusters->name, sizeof about->name);
+    memcpy(about->metric, clusters->metric, sizeof about->metric);
+    job->init_above = "assigned";
+    strcpy(about->init, job->init_above);
+    about->seed = clusters->seed;
     const char *space = job->projected ? clusters->space : clusters->metric;
     const bool cosine = strcmp(space, metric_names[METRIC_COSINE]) == 0;
     status = matrix_input_compare(&job->input, cosine ? METRIC_COSINE : METRIC_EUCLIDEAN, false,

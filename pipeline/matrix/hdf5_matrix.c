@@ -60,12 +60,12 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
     if (listing->visited++ == MOST_VISITED || listing->named == listing->most)
         return 1;
     H5_SCOPED hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(at, name, H5P_DEFAULT) : 0;
-    char text[64], shown[160];
+    char text[64];
     if (object < 0 && listing->unreadable->status == STATUS_OK)
         h5_fail(listing->unreadable, "H5Oopen", "read", listing->path);
     if (object > 0 && H5Iget_type(object) == H5I_DATASET &&
         describe(text, sizeof text, object, false) && listing->used < listing->size) {
-        path_for_message(shown, sizeof shown, name);
+        const char *shown = PATH_TEXT_IN(160, name);
         listing->used +=
             (size_t)snprintf(listing->text + listing->used, listing->size - listing->used, "%s/%s",
                              listing->named ? ", " : "", shown);

@@ -10,29 +10,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ATTRIBUTE(name, type)                                                                      \
-    {                                                                                              \
-#name, type, offsetof(struct result_clustering, name), 0, false, 0, 0                      \
-    }
-static const struct attribute attributes[] = {
-    ATTRIBUTE(feature, VALUE_TEXT), ATTRIBUTE(init, VALUE_TEXT),
-    ATTRIBUTE(metric, VALUE_TEXT),  ATTRIBUTE(parameters, VALUE_TEXT),
-    ATTRIBUTE(content, VALUE_TEXT), ATTRIBUTE(k, VALUE_U32),
-    ATTRIBUTE(seed, VALUE_I64),     ATTRIBUTE(iterations, VALUE_U32),
-    ATTRIBUTE(converged, VALUE_U8), ATTRIBUTE(inertia, VALUE_F64)};
-
-static enum status put_attributes(hid_t group, const struct result_clustering *c, struct error *err)
+static enum status put_attributes(hid_t group, const struct result_clusters *c, struct error *err)
 {
-    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, err) ||
+    const struct attribute *attribute = result_clusters_attribute;
+    const bool set[] = {c->fitted_rows > 0, c->level > 0, *c->parent, *c->space};
+    if (h5_put_attributes(group, attribute, RESULT_CLUSTERS_REQUIRED, c, err) ||
         (c->origin.bytes > 0 && h5_put_attributes(group, result_origin_attribute,
-                                                  RESULT_ORIGIN_ATTRIBUTES, &c->origin, err)) ||
-        (c->fitted_rows > 0 &&
-         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, err)) ||
-        (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, err)) ||
-        (c->parent && h5_put_text(group, "parent", c->parent, err)))
+                                                  RESULT_ORIGIN_ATTRIBUTES, &c->origin, err)))
         return STATUS_FAILED;
-    return c->projection ? h5_put_text(group, "space", metric_names[c->projection->space], err)
-                         : STATUS_OK;
+    for (int i = RESULT_CLUSTERS_REQUIRED; i < RESULT_CLUSTERS_ATTRIBUTES; i++)
+        if (set[i - RESULT_CLUSTERS_REQUIRED] && h5_put_attributes(group, &attribute[i], 1, c, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* True if the file has a scale of that name and length. */
@@ -46,7 +35,7 @@ static bool has_scale(hid_t file, const char *name, uint64_t length)
 
 /* The names of the scales on the axes of every part. */
 static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
-                      const struct result_clustering *c)
+                      const struct result_clusters *c)
 {
     char clusters[AXIS_NAME_MAX], iterations[AXIS_NAME_MAX], rows[AXIS_NAME_MAX],
         values[AXIS_NAME_MAX], columns[AXIS_NAME_MAX];
@@ -57,7 +46,7 @@ static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
     else
         axis_name(rows, "row", c->name);
     /* Projected rows have axes of their own. */
-    if (c->projection || !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
+    if (*c->space || !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
     axis_name(columns, "column", c->name);
     for (int p = 0; p < PART_COUNT; p++) {
@@ -107,36 +96,22 @@ static enum status write_sweep(hid_t file, hid_t parent, const char *name,
     return STATUS_OK;
 }
 
-static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *c,
+static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *clustering,
                                struct error *err)
 {
-    const void *const data[PART_COUNT] = {[PART_CENTROIDS] = c->centroids,
-                                          [PART_LABELS] = c->labels,
-                                          [PART_DISTANCES] = c->distances,
-                                          [PART_SIZES] = c->sizes,
-                                          [PART_NEAREST] = c->nearest,
-                                          [PART_HISTORY] = c->inertia_history,
-                                          [PART_WEIGHTS] = c->weights,
-                                          [PART_PARENTS] = c->parents,
-                                          [PART_MEAN] = c->projection ? c->projection->mean : NULL,
-                                          [PART_COMPONENTS] =
-                                              c->projection ? c->projection->components : NULL};
-    const struct result_clusters shape = {.k = c->k,
-                                          .rows = c->rows,
-                                          .dimension = c->dimension,
-                                          .iterations = c->iterations,
-                                          .weighted = c->weighted,
-                                          .columns = c->projection ? c->projection->columns : 0,
-                                          .components = c->projection && c->projection->components,
-                                          .parents = c->parents != NULL};
+    const void *const *value = clustering->value;
+    struct result_clusters shape = clustering->clusters;
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
-    name_axes(axis, file, c);
+    shape.weighted = value[PART_WEIGHTS];
+    shape.components = value[PART_COMPONENTS];
+    shape.parents = value[PART_PARENTS];
+    name_axes(axis, file, &shape);
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         const char *const axes[] = {axis[p][0], axis[p][1]};
         hsize_t size[2];
         if (cluster_part_size(size, p, &shape) &&
-            h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p],
+            h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, value[p],
                           err))
             return STATUS_FAILED;
     }
@@ -144,17 +119,18 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
 }
 
 /* Its axes use the scales of the file's images and features if they exist. */
-static enum status write_clustering(hid_t file, const struct result_clustering *c,
+static enum status write_clustering(hid_t file, const struct result_clustering *clustering,
                                     struct error *err)
 {
+    const struct result_clusters *c = &clustering->clusters;
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     return h5_make_group(&all, file, "clusters", err) ||
                    h5_create_group(&group, all, c->name, err) || put_attributes(group, c, err) ||
-                   write_parts(file, group, c, err) ||
-                   (c->agreement &&
+                   write_parts(file, group, clustering, err) ||
+                   (c->has_agreement &&
                     h5_put_attributes(group, result_agreement_attribute,
-                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, err)) ||
-                   (c->sweep && write_sweep(file, group, c->name, c->sweep, err))
+                                      RESULT_AGREEMENT_ATTRIBUTES, &c->agreement, err)) ||
+                   (clustering->sweep && write_sweep(file, group, c->name, clustering->sweep, err))
                ? STATUS_FAILED
                : STATUS_OK;
 }
@@ -221,12 +197,10 @@ static enum status write_names(hid_t file, const struct result_names *names, str
 
 /* Checks that `output` may be written; *existing is that file, if it is a clpipe file. */
 static enum status check_output(struct result **existing, const char *output, const char *input,
-                                const struct result_clustering *clustering, bool replace,
-                                struct error *err)
+                                const char *name, bool replace, struct error *err)
 {
-    char shown[256];
     struct stat out, in;
-    path_for_message(shown, sizeof shown, output);
+    const char *shown = PATH_TEXT(output);
     *existing = NULL;
     if (stat(output, &out))
         return STATUS_OK; /* change_make reports the problem */
@@ -242,7 +216,7 @@ static enum status check_output(struct result **existing, const char *output, co
     if (!input && (*existing)->has_images)
         return error_set(err, STATUS_USAGE, "%s holds features of other data: name another output",
                          shown);
-    if (!replace && (input || result_clusters_find(*existing, clustering->name))) {
+    if (!replace && (input || result_clusters_find(*existing, name))) {
         error_set(err, STATUS_USAGE, "%s already exists", shown);
         error_remedy(err, REMEDY_REPLACE_OUTPUT);
         return STATUS_USAGE;
@@ -252,12 +226,11 @@ static enum status check_output(struct result **existing, const char *output, co
 
 /* Checks that the clustering may be added to `base`, from which an old one of that name is left out. root:
  * the name of the finest level. */
-static enum status check_base(struct result *base, const struct result_clustering *clustering,
+static enum status check_base(struct result *base, const struct result_clusters *added,
                               const char *root, bool replace, struct error *err)
 {
-    char shown[256];
-    const struct result_clusters *old = result_clusters_find(base, clustering->name), *finest = old;
-    path_for_message(shown, sizeof shown, base->path);
+    const struct result_clusters *old = result_clusters_find(base, added->name), *finest = old;
+    const char *shown = PATH_TEXT(base->path);
     for (const struct result_clusters *below = old; below && below->level <= finest->level;) {
         finest = below;
         below = below->level > 1 ? result_clusters_below(base, below) : NULL;
@@ -274,14 +247,13 @@ static enum status check_base(struct result *base, const struct result_clusterin
         return error_remedy(err, REMEDY_OTHER_NAME);
     }
     if (old && !replace) {
-        error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, clustering->name);
+        error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, added->name);
         error_remedy(err, REMEDY_REPLACE);
         return STATUS_USAGE;
     }
-    if (base->images && clustering->rows != result_images(base))
+    if (base->images && added->rows != result_images(base))
         return error_set(err, STATUS_FAILED, "%s has %llu images, the clusters %llu rows", shown,
-                         (unsigned long long)result_images(base),
-                         (unsigned long long)clustering->rows);
+                         (unsigned long long)result_images(base), (unsigned long long)added->rows);
     return STATUS_OK;
 }
 
@@ -296,7 +268,7 @@ static bool is_replaced(const void *context, const char *name)
 {
     const struct adding *adding = context;
     const struct result_clusters *old =
-        result_clusters_find(adding->base, adding->clustering->name);
+        result_clusters_find(adding->base, adding->clustering->clusters.name);
     for (unsigned i = 0; old && i < RESULT_MOST_LEVELS; i++) {
         if (strncmp(name, "/clusters/", 10) == 0 && strcmp(name + 10, old->name) == 0)
             return true;
@@ -319,6 +291,7 @@ enum status result_write_clusters(const char *output, const char *input,
                                   const struct result_clustering *clustering, unsigned count,
                                   bool replace, struct error *err)
 {
+    const char *name = clustering->clusters.name;
     struct result *existing = NULL, *base = NULL;
     struct adding adding = {.clustering = clustering, .count = count};
     struct change change = {.output = output,
@@ -327,15 +300,11 @@ enum status result_write_clusters(const char *output, const char *input,
                             .add = add_all,
                             .context = &adding,
                             .notes_run = clustering->by_run,
-                            .run_clusters = clustering->by_run ? clustering->name : NULL};
-    /* Longer ones could not be read back. */
-    assert(strlen(clustering->feature) < sizeof((struct result_clusters *)0)->feature &&
-           strlen(clustering->metric) < sizeof((struct result_clusters *)0)->metric &&
-           strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
+                            .run_clusters = clustering->by_run ? name : NULL};
     for (unsigned i = 0; i < count; i++)
-        if (schema_check_name(clustering[i].name, "clustering", err) != STATUS_OK)
+        if (schema_check_name(clustering[i].clusters.name, "clustering", err) != STATUS_OK)
             return err->status;
-    enum status status = check_output(&existing, output, input, clustering, replace, err);
+    enum status status = check_output(&existing, output, input, name, replace, err);
     /* Further clusters can be added to a file of clusters alone. */
     if (!input && existing)
         input = output;
@@ -343,10 +312,10 @@ enum status result_write_clusters(const char *output, const char *input,
     if (!status && input)
         status = result_open(&base, input, err);
     for (unsigned i = 0; i < count && base && !status; i++)
-        status = check_base(base, &clustering[i], clustering->name, replace, err);
+        status = check_base(base, &clustering[i].clusters, name, replace, err);
     change.base = base;
     adding.base = base;
-    if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)
+    if (base && base->run_clusters && strcmp(base->run_clusters, name) == 0)
         change.notes_run = true;
     if (!status)
         status = change_make(&change, err);

@@ -216,7 +216,7 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
 {
     struct codebook_array arrays[CODEBOOK_ARRAYS];
     const struct feature_codebook none = {.columns = 0};
-    char digest[FEATURE_DIGEST], found[FEATURE_DIGEST], subject[512], shown[256];
+    char digest[FEATURE_DIGEST], found[FEATURE_DIGEST], subject[512];
     enum status status = STATUS_FAILED;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct stored_codebook *entry = new_entry(out, err);
@@ -226,8 +226,7 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
         arrays[i].values = NULL;
     snprintf(entry->name, sizeof entry->name, "%s", name);
-    snprintf(subject, sizeof subject, "%s: /" GROUP "/%s",
-             path_for_message(shown, sizeof shown, result->path), name);
+    snprintf(subject, sizeof subject, "%s: /" GROUP "/%s", PATH_TEXT(result->path), name);
     if (h5_get_short_text(digest, sizeof digest, group, "digest", err) ||
         h5_get_short_text(entry->spec, sizeof entry->spec, group, "spec", err))
         goto out;
@@ -340,14 +339,14 @@ enum status codebooks_write_log(const struct feature_set *features, const char *
 
 enum status codebooks_read_log(struct codebooks *out, const char *directory, struct error *err)
 {
-    char *name = learned_name(directory, err), shown[256];
+    char *name = learned_name(directory, err);
     struct result *result = NULL;
     *out = (struct codebooks){.stored = NULL};
     enum status status = name ? STATUS_OK : STATUS_FAILED;
     if (name && (access(name, F_OK) == 0 || errno != ENOENT) &&
         (result_open(&result, name, NULL) || codebooks_read(out, result, NULL, NULL))) {
         error_set(err, STATUS_FAILED, "the codebooks of the unfinished run in %s are damaged",
-                  path_for_message(shown, sizeof shown, directory));
+                  PATH_TEXT(directory));
         status = error_remedy(err, REMEDY_START_OVER);
     }
     result_close(&result);

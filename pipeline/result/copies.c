@@ -54,7 +54,7 @@ static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_a
 {
     off_t in = (off_t)from_at, out = (off_t)to_at;
     const off_t end = in + (off_t)size;
-    char shown[256], *buffer = NULL;
+    char *buffer = NULL;
     enum status status = STATUS_OK;
     while (in < end && copy_file_range(from, &in, to, &out, (size_t)(end - in), 0) > 0)
         ;
@@ -66,7 +66,7 @@ static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_a
         status = read_at(from, buffer, part, (uint64_t)in, &got, copies->from->path, err);
         if (!status && got < part)
             status = error_set(err, STATUS_FAILED, "%s was truncated while it was copied",
-                               path_for_message(shown, sizeof shown, copies->from->path));
+                               PATH_TEXT(copies->from->path));
         if (!status)
             status = write_at(to, buffer, part, (uint64_t)out, h5_path(copies->to), err);
         in += (off_t)part;

@@ -104,7 +104,7 @@ static void take_part(struct feature_join *of, const struct result_feature *feat
 static enum status add_part(struct feature_join *of, const struct result *result, char *text,
                             struct error *err)
 {
-    char shown[256], digits[32];
+    char digits[32];
     char *weight = strchr(text, ':');
     if (weight)
         *weight++ = 0;
@@ -112,8 +112,8 @@ static enum status add_part(struct feature_join *of, const struct result *result
         return error_set(err, STATUS_USAGE, "more than %d features cannot be joined", JOINED_MOST);
     const struct result_feature *feature = result_feature_find(result, text);
     if (!feature)
-        return error_set(err, STATUS_USAGE, "%s holds no feature '%s'",
-                         path_for_message(shown, sizeof shown, result->path), text);
+        return error_set(err, STATUS_USAGE, "%s holds no feature '%s'", PATH_TEXT(result->path),
+                         text);
     for (unsigned i = 0; i < of->join.parts; i++)
         if (of->feature[i] == feature)
             return error_set(err, STATUS_USAGE, "the feature %s is joined with itself", text);
@@ -196,7 +196,7 @@ static enum status name_preset(struct feature_join *of, struct result_feature *a
     struct preset_join preset;
     struct sha256 state;
     uint8_t digest[32];
-    char hex[65], weight[40], shown[256];
+    char hex[65], weight[40];
     if (preset_join_read(&preset, json, err) != STATUS_OK)
         return STATUS_FAILED;
     sha256_init(&state);
@@ -204,7 +204,7 @@ static enum status name_preset(struct feature_join *of, struct result_feature *a
         const struct result_feature *feature = result_feature_find(result, preset.name[i]);
         if (!feature)
             return error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
-                             path_for_message(shown, sizeof shown, result->path), preset.name[i]);
+                             PATH_TEXT(result->path), preset.name[i]);
         take_part(of, feature, preset.weight[i]);
         snprintf(weight, sizeof weight, "%.17g", preset.weight[i]);
         sha256_update(&state, feature->spec, strlen(feature->spec) + 1);

@@ -201,7 +201,7 @@ char *flags_text(char text[FLAGS_TEXT], uint32_t flags, char sign)
 
 enum status flags_parse(uint32_t *out, const char *names, struct error *err)
 {
-    char all[FLAGS_TEXT], shown[128];
+    char all[FLAGS_TEXT];
     *out = 0;
     for (const char *at = names; *at || at == names; at += *at == ',') {
         const size_t length = strcspn(at, ",");
@@ -211,8 +211,7 @@ enum status flags_parse(uint32_t *out, const char *names, struct error *err)
             k++;
         if (k == FLAGS)
             return error_set(err, STATUS_USAGE, "'%s' has an unknown flag; the flags are %s",
-                             path_for_message(shown, sizeof shown, names),
-                             flags_text(all, (1u << FLAGS) - 1, ','));
+                             PATH_TEXT_IN(128, names), flags_text(all, (1u << FLAGS) - 1, ','));
         *out |= 1u << k;
         at += length;
     }
@@ -222,11 +221,11 @@ enum status flags_parse(uint32_t *out, const char *names, struct error *err)
 enum status flags_check(const struct flags *flags, uint32_t wanted, const struct result *result,
                         struct error *err)
 {
-    char names[FLAGS_TEXT], shown[256];
+    char names[FLAGS_TEXT];
     const uint32_t unknown = wanted & ~flags->known;
     if (unknown == 0)
         return STATUS_OK;
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     if (unknown == 1u << FLAG_OUTLIER)
         return error_set(err, STATUS_USAGE,
                          "%s has no stored neighbours, by which outliers are found: clpipe similar "

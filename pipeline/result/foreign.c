@@ -229,12 +229,10 @@ static bool has_uncopied(struct uncopied *found, hid_t file, const char *name,
 static enum status refuse_uncopied(const char *path, const struct uncopied *found,
                                    struct error *err)
 {
-    char shown[256], name[512];
     return error_set(err, STATUS_USAGE,
                      "%s: %s, which another program has added, %s and cannot be carried: "
                      "--drop-references leaves such objects out",
-                     path_for_message(shown, sizeof shown, path),
-                     path_for_message(name, sizeof name, found->name), found->why);
+                     PATH_TEXT(path), PATH_TEXT_IN(512, found->name), found->why);
 }
 
 static enum status check_one(void *context, const char *name, const char *attribute,

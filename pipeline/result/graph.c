@@ -15,8 +15,8 @@ static char *graph_name(char buffer[FEATURE_NAME_MAX + 15], const char *feature)
 
 enum status graph_check(struct result *result, const char *feature, bool replace, struct error *err)
 {
-    char name[FEATURE_NAME_MAX + 16], shown[256];
-    path_for_message(shown, sizeof shown, result->path);
+    char name[FEATURE_NAME_MAX + 16];
+    const char *shown = PATH_TEXT(result->path);
     if (!schema_name_valid(feature))
         return error_set(
             err, STATUS_USAGE,

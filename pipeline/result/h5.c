@@ -167,13 +167,13 @@ enum status h5_check_reads(struct error *err)
 
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
 {
-    char what[400], shown[256];
+    char what[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return error_set(err, STATUS_FAILED, "%s is damaged or not a clpipe file: %s",
-                     path_for_message(shown, sizeof shown, path), what);
+    return error_set(err, STATUS_FAILED, "%s is damaged or not a clpipe file: %s", PATH_TEXT(path),
+                     what);
 }
 
 enum status h5_wrong(struct error *err, hid_t object, const char *what)
@@ -657,13 +657,13 @@ enum status h5_open_group(hid_t *group, hid_t parent, const char *name, struct e
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                             int rank, hsize_t *dimensions, struct error *err)
 {
-    char shown[256], above[512] = "";
+    char above[512] = "";
     *dataset = H5I_INVALID_HID;
     if (!h5_is_object(parent, name, H5O_TYPE_DATASET)) {
         H5Iget_name(parent, above, sizeof above);
         return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s%s%s",
-                         path_for_message(shown, sizeof shown, h5_path(parent)),
-                         *name == '/' || !above[1] ? "" : above, *name == '/' ? "" : "/", name);
+                         PATH_TEXT(h5_path(parent)), *name == '/' || !above[1] ? "" : above,
+                         *name == '/' ? "" : "/", name);
     }
     *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
     if (*dataset < 0)

@@ -34,9 +34,8 @@ void serial_finish(char hex[65], const struct serial *serial)
 static enum status refuse(const struct serial *serial, struct error *err, const char *name,
                           const char *why)
 {
-    char shown[256];
     return error_set(err, STATUS_FAILED, "%s has contents that cannot be digested: %s %s",
-                     path_for_message(shown, sizeof shown, h5_path(serial->axes->file)), name, why);
+                     PATH_TEXT(h5_path(serial->axes->file)), name, why);
 }
 
 static void add_line(struct serial *serial, const char *format, ...)

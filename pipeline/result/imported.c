@@ -21,8 +21,8 @@ bool feature_is_part(const char *feature, const char *name)
 
 enum status imported_check(struct result *result, const char *name, bool replace, struct error *err)
 {
-    char shown[256], where[FEATURE_NAME_MAX + 16];
-    path_for_message(shown, sizeof shown, result->path);
+    char where[FEATURE_NAME_MAX + 16];
+    const char *shown = PATH_TEXT(result->path);
     if (schema_check_name(name, "feature", err) != STATUS_OK)
         return err->status;
     if (!result->has_images || result_images(result) == 0)

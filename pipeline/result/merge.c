@@ -77,10 +77,8 @@ struct merge {
 
 static enum status refuse(struct error *err, const char *path, const char *other, const char *why)
 {
-    char shown[256], theirs[256];
-    return error_set(err, STATUS_USAGE, "%s and %s cannot be merged: %s",
-                     path_for_message(shown, sizeof shown, path),
-                     path_for_message(theirs, sizeof theirs, other), why);
+    return error_set(err, STATUS_USAGE, "%s and %s cannot be merged: %s", PATH_TEXT(path),
+                     PATH_TEXT(other), why);
 }
 
 /* --- names of parts -------------------------------------------------------------------------- */
@@ -124,7 +122,7 @@ static char *below(const char *output, const char *path)
 /* As given, or with symbolic links resolved. */
 static enum status name_part(char **name, const char *output, const char *path, struct error *err)
 {
-    char shown[256], *a = spelled_out(output), *b = spelled_out(path), *target = NULL;
+    char *a = spelled_out(output), *b = spelled_out(path), *target = NULL;
     *name = below(a, b);
     free(a);
     free(b);
@@ -148,7 +146,7 @@ static enum status name_part(char **name, const char *output, const char *path, 
                              "%s is not below the directory of the merged file, which refers to it "
                              "by a relative path: write the merged file beside its parts or above "
                              "them, or give --copy",
-                             path_for_message(shown, sizeof shown, path));
+                             PATH_TEXT(path));
 }
 
 /* --- one file -------------------------------------------------------------------------------- */
@@ -158,11 +156,10 @@ static enum status note_left_out(struct merge_report *report, struct result *res
                                  struct error *err)
 {
     struct objects objects;
-    char shown[200];
     enum status status = objects_list(&objects, result->file, err);
     if (status == STATUS_OK && objects.count > 0 && report->left_out == 0)
         snprintf(report->first_left_out, sizeof report->first_left_out, "%s: %s",
-                 path_for_message(shown, sizeof shown, result->path), objects.object[0].name);
+                 PATH_TEXT_IN(200, result->path), objects.object[0].name);
     report->left_out += objects.count;
     objects_clear(&objects);
     return status;
@@ -197,9 +194,9 @@ static enum status look_at_thumbnails(struct merge_input *input, struct result *
 static enum status look_at(struct merge_input *input, struct result *result,
                            const struct merge_config *config, struct error *err)
 {
-    char shown[256], identity[65];
+    char identity[65];
     struct stat st;
-    path_for_message(shown, sizeof shown, input->part.path);
+    const char *shown = PATH_TEXT(input->part.path);
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
     if (!parts_identity(identity, result->file))
@@ -341,7 +338,7 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
                                const struct result *result, struct error *err)
 {
     const unsigned more = result->source_count;
-    char why[512], shown[256];
+    char why[512];
     if (input->share.count > 0 && inputs->source_count > 0) {
         bool same = more == inputs->source_count;
         for (unsigned i = 0; i < more && same; i++)
@@ -355,8 +352,7 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
                 const struct merge_input *other = inputs->input;
                 while (other + 1 < input && other[1].first_source <= j)
                     other++;
-                snprintf(why, sizeof why, "both have the source %s",
-                         path_for_message(shown, sizeof shown, inputs->source[j]));
+                snprintf(why, sizeof why, "both have the source %s", PATH_TEXT(inputs->source[j]));
                 return refuse(err, other->part.path, input->part.path, why);
             }
     input->first_source = inputs->source_count;
@@ -425,7 +421,6 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
 
 static enum status open_output(hid_t *file, const char *output, struct error *err)
 {
-    char shown[256];
     struct stat out;
     *file = H5I_INVALID_HID;
     if (stat(output, &out) || (S_ISREG(out.st_mode) && out.st_size == 0))
@@ -437,7 +432,7 @@ static enum status open_output(hid_t *file, const char *output, struct error *er
         return STATUS_FAILED;
     h5_close(file);
     return error_set(err, STATUS_FAILED, "%s is not a clpipe file and is not overwritten",
-                     path_for_message(shown, sizeof shown, output));
+                     PATH_TEXT(output));
 }
 
 /* Opens the output to be replaced, and checks that it is a clpipe file and not an input. */
@@ -799,7 +794,6 @@ enum status merge_files(struct merge_report *report, const struct merge_config *
 enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
                        struct error *err)
 {
-    char shown[256];
     hid_t file;
     bool same = true;
     *current = false;
@@ -810,5 +804,5 @@ enum status merge_look(bool *current, const char *output, const char *const *nam
     if (status != STATUS_OK || same)
         return status;
     return error_set(err, STATUS_USAGE, "%s is another result, not merged from %u parts like %s",
-                     path_for_message(shown, sizeof shown, output), count, name[0]);
+                     PATH_TEXT(output), count, name[0]);
 }

@@ -81,10 +81,10 @@ void objects_clear(struct objects *objects)
 static enum status not_found(const struct objects *objects, const struct result *result,
                              const char *name, struct error *err)
 {
-    char shown[256], file[256], names[512] = "";
+    char names[512] = "";
     const char *feature = strncmp(name, "features/", 9) == 0 ? name + 9 : name;
-    path_for_message(file, sizeof file, result->path);
-    path_for_message(shown, sizeof shown, name);
+    const char *file = PATH_TEXT(result->path);
+    const char *shown = PATH_TEXT(name);
     if (result_feature_find(result, feature))
         return error_set(err, STATUS_USAGE,
                          "features/%s of %s was computed from the images and cannot be removed; "
@@ -135,7 +135,7 @@ static bool depends(const struct object *object, const struct object *on)
 static enum status take_dependents(const struct result *result, const struct objects *objects,
                                    bool *remove, bool dependents, struct error *err)
 {
-    char shown[256], names[512] = "";
+    char names[512] = "";
     const struct object *feature = NULL;
     for (unsigned i = 0; i < objects->count; i++)
         for (unsigned j = 0; remove[i] && j < objects->count; j++) {
@@ -147,8 +147,7 @@ static enum status take_dependents(const struct result *result, const struct obj
         }
     if (!feature || dependents)
         return STATUS_OK;
-    error_set(err, STATUS_USAGE, "in %s, %s %s made from %s",
-              path_for_message(shown, sizeof shown, result->path), names,
+    error_set(err, STATUS_USAGE, "in %s, %s %s made from %s", PATH_TEXT(result->path), names,
               strchr(names, ',') ? "were" : "was", feature->name);
     error_remedy(err, REMEDY_REMOVE_DEPENDENTS);
     return STATUS_USAGE;

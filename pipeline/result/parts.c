@@ -210,7 +210,7 @@ static enum status check_members(const struct parts *parts, struct error *err)
 {
     unsigned missing = 0, changed = 0;
     const char *first = NULL;
-    char shown[256], part[256], more[80] = "";
+    char more[80] = "";
     for (unsigned i = 0; i < parts->count; i++) {
         const struct part *member = &parts->member[i].part;
         struct stat st;
@@ -229,8 +229,8 @@ static enum status check_members(const struct parts *parts, struct error *err)
     if (missing + changed > 1)
         snprintf(more, sizeof more, " (and %u more of its %u parts)", missing + changed - 1,
                  parts->count);
-    path_for_message(shown, sizeof shown, parts->path);
-    path_for_message(part, sizeof part, first);
+    const char *shown = PATH_TEXT(parts->path);
+    const char *part = PATH_TEXT(first);
     return missing > 0
                ? error_set(err, STATUS_FAILED,
                            "%s was merged from other files, and its part %s is missing%s: put it "

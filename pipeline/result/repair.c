@@ -387,8 +387,8 @@ static enum status look_at_log(struct repair *r, struct error *err)
 static enum status keep_damaged(struct repair *r, struct error *err)
 {
     const char *input = r->config->input;
-    char shown[256], *kept = r->report->kept;
-    path_for_message(shown, sizeof shown, input);
+    char *kept = r->report->kept;
+    const char *shown = PATH_TEXT(input);
     if (access(input, F_OK))
         return STATUS_OK;
     if (snprintf(kept, sizeof r->report->kept, "%s.damaged", input) >= (int)sizeof r->report->kept)
@@ -469,8 +469,8 @@ static enum status look(struct repair *r, struct error *err)
 {
     const char *input = r->config->input;
     struct error why = ERROR_INIT;
-    char shown[256], line[1024];
-    path_for_message(shown, sizeof shown, input);
+    char line[1024];
+    const char *shown = PATH_TEXT(input);
     r->report->unfinished = r->log.logs > 0;
     if (r->config->unreadable)
         error_set(&why, STATUS_FAILED, "%s: reading it crashes a library (%s)", shown,
@@ -503,12 +503,11 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     memset(report, 0, sizeof *report);
     struct repair r = {.config = config, .report = report, .log = {.directory = -1}};
     struct stat st;
-    char shown[256];
     enum status status = STATUS_FAILED;
     if (config->output && lstat(config->output, &st) == 0)
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
-                         path_for_message(shown, sizeof shown, config->output));
+                         PATH_TEXT(config->output));
     /* A file that is only read may be in a read-only directory. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))

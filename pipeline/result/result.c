@@ -58,21 +58,21 @@ const struct attribute result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES] = {
     {"source_mtime_ns", VALUE_I64, offsetof(struct result_origin, mtime_ns), 0, true, 0, 0},
     {"source_sample", VALUE_TEXT, offsetof(struct result_origin, sample), 65, true, 0, 0}};
 
-static const struct attribute clusters_attribute[] = {
+const struct attribute result_clusters_attribute[RESULT_CLUSTERS_ATTRIBUTES] = {
     TEXT(result_clusters, feature, false),
-    TEXT(result_clusters, metric, false),
     TEXT(result_clusters, init, false),
+    TEXT(result_clusters, metric, false),
+    LONG_TEXT(result_clusters, parameters, "parameters"),
     TEXT(result_clusters, content, false),
     NUMBER(result_clusters, k, VALUE_U32, false, 0, INT32_MAX),
+    NUMBER(result_clusters, seed, VALUE_I64, false, 0, 0),
     NUMBER(result_clusters, iterations, VALUE_U32, false, 0, UINT32_MAX),
     NUMBER(result_clusters, converged, VALUE_U8, false, 0, 1),
-    NUMBER(result_clusters, seed, VALUE_I64, false, 0, 0),
-    NUMBER(result_clusters, fitted_rows, VALUE_U64, true, 1, INT64_MAX),
     NUMBER(result_clusters, inertia, VALUE_F64, false, 0, 0),
+    NUMBER(result_clusters, fitted_rows, VALUE_U64, true, 1, INT64_MAX),
     NUMBER(result_clusters, level, VALUE_U32, true, 0, RESULT_MOST_LEVELS),
-    TEXT(result_clusters, space, true),
     TEXT(result_clusters, parent, true),
-    LONG_TEXT(result_clusters, parameters, "parameters")};
+    TEXT(result_clusters, space, true)};
 
 const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
     TEXT(result_sweep, measure, false), TEXT(result_sweep, reason, false),
@@ -219,8 +219,7 @@ static enum status open_share(struct result *result, struct error *err)
 
 static enum status open_root(struct result *result, struct error *err)
 {
-    char shown[256];
-    path_for_message(shown, sizeof shown, result->path);
+    const char *shown = PATH_TEXT(result->path);
     int64_t format;
     if (!h5_get_integer(result->file, "clpipe_format", &format))
         return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
@@ -346,7 +345,7 @@ static enum status read_clustering_attributes(struct result_clusters *c, hid_t g
                                               struct error *err)
 {
     struct result_origin *origin = &c->origin;
-    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), err) ||
+    if (h5_get_attributes(c, group, result_clusters_attribute, RESULT_CLUSTERS_ATTRIBUTES, err) ||
         h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, err))
         return STATUS_FAILED;
     /* The attributes count only if they are complete. */
@@ -505,10 +504,9 @@ static enum status open_result(struct result **out, hid_t file, const char *path
 
 enum status result_open(struct result **out, const char *path, struct error *err)
 {
-    char shown[256];
     struct stat st;
     *out = NULL;
-    path_for_message(shown, sizeof shown, path);
+    const char *shown = PATH_TEXT(path);
     if (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR))
         return error_set(err, STATUS_USAGE, "there is no file %s", shown);
     if (stat(path, &st))
@@ -531,14 +529,13 @@ enum status result_check_current(const struct result *result, struct error *err)
 {
     int *descriptor = NULL;
     struct stat open, named;
-    char shown[256];
     if (H5Fget_vfd_handle(result->file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
         fstat(*descriptor, &open) == 0 && stat(result->path, &named) == 0 &&
         (open.st_ino != named.st_ino || open.st_dev != named.st_dev))
         return error_set(err, STATUS_FAILED,
                          "%s was replaced by another process while it was read: run the command "
                          "again",
-                         path_for_message(shown, sizeof shown, result->path));
+                         PATH_TEXT(result->path));
     return STATUS_OK;
 }
 

@@ -241,32 +241,15 @@ struct result_names {
     const void *context;
 };
 
-/* The clustering to write to /clusters/NAME: feature, metric and init must fit result_clusters,
- * content may be NULL. Shapes as in result_clusters_read; labels assigned by given centroids have 0
+/* A clustering to write to /clusters/NAME: its description (`value` decides which parts there are), and
+ * the values of its parts; shapes as in result_clusters_read. Labels assigned by given centroids have 0
  * iterations. */
 struct result_clustering {
-    const char *name, *feature, *init, *metric, *parameters, *content;
-    uint32_t k, dimension, iterations;
-    uint64_t rows, fitted_rows; /* fitted_rows 0: the fit had these rows */
-    int64_t seed;
-    bool converged, weighted;
-    bool by_run; /* `run` made it under its usual name, and may replace it */
-    double inertia;
-    const float *centroids;
-    const int32_t *labels;
-    const float *distances;
-    const uint64_t *sizes;
-    const int64_t *nearest;                   /* k x 3 */
-    const double *inertia_history;            /* `iterations` values */
-    const float *weights;                     /* of rows, if `weighted` */
-    const int32_t *parents;                   /* k clusters of /clusters/PARENT, or NULL */
-    const char *parent;                       /* or NULL */
-    uint32_t level;                           /* from 1; 0: not a level */
-    const struct projection *projection;      /* of rows, or NULL */
-    const struct result_agreement *agreement; /* or NULL */
-    const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
-    const struct result_names *names;         /* of the rows, for a new file; or NULL */
-    struct result_origin origin;              /* bytes 0: unknown */
+    struct result_clusters clusters;
+    const void *value[PART_COUNT];    /* NULL: it has no such part */
+    bool by_run;                      /* `run` made it under its usual name, and may replace it */
+    const struct result_sweep *sweep; /* or NULL */
+    const struct result_names *names; /* of the rows, for a new file; or NULL */
 };
 
 #endif

@@ -34,6 +34,11 @@ bool cluster_part_size(hsize_t size[2], enum cluster_part part,
 #define RESULT_FEATURE_TEXTS 5
 extern const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1];
 
+/* Those of a clustering: first those that every one has. */
+#define RESULT_CLUSTERS_REQUIRED   10
+#define RESULT_CLUSTERS_ATTRIBUTES 14
+extern const struct attribute result_clusters_attribute[RESULT_CLUSTERS_ATTRIBUTES];
+
 /* Those of a clustering's agreement with folders and of its origin, and of a sweep. */
 #define RESULT_AGREEMENT_ATTRIBUTES 4
 #define RESULT_ORIGIN_ATTRIBUTES    3

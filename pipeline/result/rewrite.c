@@ -223,13 +223,12 @@ static enum status reserve(const struct writing *w, struct error *err)
 {
     int *descriptor = NULL;
     hsize_t size = 0;
-    char shown[256];
     if (H5Fget_filesize(w->file, &size) < 0 || size == 0 ||
         H5Fget_vfd_handle(w->file, H5P_DEFAULT, (void **)&descriptor) < 0 ||
         fallocate(*descriptor, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
         return STATUS_OK;
     return error_errno(err, STATUS_FAILED, ENOSPC, "fallocate", "cannot write %s (free some space)",
-                       path_for_message(shown, sizeof shown, w->path));
+                       PATH_TEXT(w->path));
 }
 
 static enum status write_rows(struct writing *w, struct error *err)

@@ -605,8 +605,8 @@ struct of_part {
 static void broken_in_part(const char *line, void *context)
 {
     const struct of_part *of = context;
-    char shown[256], whole[1400];
-    snprintf(whole, sizeof whole, "%s: %s", path_for_message(shown, sizeof shown, of->name), line);
+    char whole[1400];
+    snprintf(whole, sizeof whole, "%s: %s", PATH_TEXT(of->name), line);
     of->verify->broken(whole, of->verify->context);
 }
 
@@ -635,7 +635,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
 {
     enum status status = STATUS_FAILED;
     struct verify verify = {.result = result, .broken = broken, .context = context};
-    char shown[256], *name;
+    char *name;
     struct stat st;
     if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
         goto out;
@@ -658,7 +658,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         verify_broken(
             &verify,
             "%s exists: a run is in progress or was interrupted; the same command resumes it",
-            path_for_message(shown, sizeof shown, name));
+            PATH_TEXT(name));
     free(name);
     /* Unreadable data cannot be verified. */
     status = verify.count > 0 ? STATUS_OK : h5_check_reads(err);

@@ -12,7 +12,6 @@
 /* A valid clustering of a feature of the file with k arbitrary centroids. */
 struct clustered {
     struct result_clustering clustering;
-    char feature[FEATURE_NAME_MAX], content[65];
     float *centroids, *distances;
     int32_t *labels;
     uint64_t sizes[K];
@@ -31,8 +30,6 @@ static inline void cluster(struct clustered *c, const char *path, const char *fe
     assert_non_null(feature);
     uint32_t d = feature->dimension;
     uint64_t n = feature->rows;
-    snprintf(c->feature, sizeof c->feature, "%s", feature_name);
-    assert_ok(result_feature_identity(result, feature, c->content, &error));
     float *rows = calloc(n * d + 1, sizeof *rows);
     assert_ok(read_feature(result, feature, 0, n, rows, &error));
     for (uint64_t i = 0; i < n; i++) {
@@ -81,26 +78,32 @@ static inline void cluster(struct clustered *c, const char *path, const char *fe
     free(rows);
     c->history[0] = inertia * 2;
     c->history[1] = inertia;
-    c->clustering = (struct result_clustering){.name = "kmeans",
-                                               .feature = c->feature,
-                                               .init = "kmeans++",
-                                               .metric = metric,
-                                               .parameters = "{\"k\":3}",
-                                               .content = c->content,
-                                               .k = K,
-                                               .dimension = d,
-                                               .iterations = 2,
-                                               .rows = n,
-                                               .seed = -5,
-                                               .converged = true,
-                                               .inertia = inertia,
-                                               .centroids = c->centroids,
-                                               .labels = c->labels,
-                                               .distances = c->distances,
-                                               .sizes = c->sizes,
-                                               .nearest = c->nearest,
-                                               .inertia_history = c->history};
+    c->clustering = (struct result_clustering){.clusters = {.name = "kmeans",
+                                                            .init = "kmeans++",
+                                                            .parameters = "{\"k\":3}",
+                                                            .k = K,
+                                                            .dimension = d,
+                                                            .iterations = 2,
+                                                            .rows = n,
+                                                            .seed = -5,
+                                                            .converged = true,
+                                                            .inertia = inertia},
+                                               .value = {[PART_CENTROIDS] = c->centroids,
+                                                         [PART_LABELS] = c->labels,
+                                                         [PART_DISTANCES] = c->distances,
+                                                         [PART_SIZES] = c->sizes,
+                                                         [PART_NEAREST] = c->nearest,
+                                                         [PART_HISTORY] = c->history}};
+    struct result_clusters *about = &c->clustering.clusters;
+    snprintf(about->feature, sizeof about->feature, "%s", feature_name);
+    snprintf(about->metric, sizeof about->metric, "%s", metric);
+    assert_ok(result_feature_identity(result, feature, about->content, &error));
     result_close(&result);
+}
+
+static inline void rename_clustering(struct clustered *c, const char *name)
+{
+    snprintf(c->clustering.clusters.name, sizeof c->clustering.clusters.name, "%s", name);
 }
 
 static inline void clustered_clear(struct clustered *c)
