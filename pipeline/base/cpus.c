@@ -7,6 +7,7 @@
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -45,14 +46,20 @@ static unsigned cpus_affinity(void)
     return 1;
 }
 
-/* Reads the first line of the file ROOT DIRECTORY/NAME; false if there is none. */
+/* Opens the file ROOT DIRECTORY/NAME; NULL if there is none. */
+static FILE *open_file(const char *root, const char *directory, const char *name)
+{
+    char path[4096];
+    return (size_t)snprintf(path, sizeof path, "%s%s/%s", root, directory, name) < sizeof path
+               ? fopen(path, "re")
+               : NULL;
+}
+
+/* Reads its first line; false if there is none. */
 static bool read_line(char *line, size_t size, const char *root, const char *directory,
                       const char *name)
 {
-    char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s%s/%s", root, directory, name) >= sizeof path)
-        return false;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(root, directory, name);
     if (!file)
         return false;
     bool read = fgets(line, (int)size, file) != NULL;
@@ -68,10 +75,8 @@ static uint64_t quota_of(const char *root, const char *directory, bool v2)
     uint64_t quota, period;
     if (v2) {
         /* "max 100000" or "150000 100000" */
-        if (!read_line(line, sizeof line, root, directory, "cpu.max"))
-            return 0;
-        rest = strchr(line, ' ');
-        if (!rest)
+        if (!read_line(line, sizeof line, root, directory, "cpu.max") ||
+            !(rest = strchr(line, ' ')))
             return 0;
         *rest++ = 0;
         if (!parse_u64(&quota, line, 1, UINT64_MAX) || !parse_u64(&period, rest, 1, UINT64_MAX))
@@ -156,10 +161,8 @@ static void unescape(char *text)
  * lines "0::/path" and "4:cpu,cpuacct:/path". */
 static bool own_cgroup(char *out, size_t size, const char *root, const char *controller, bool v2)
 {
-    char path[4096], *line = NULL;
-    if ((size_t)snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= sizeof path)
-        return false;
-    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    FILE *file = open_file(root, "/proc/self", "cgroup");
     if (!file)
         return false;
     bool found = false;
@@ -218,10 +221,8 @@ static uint64_t mount_limit(const struct limit *limit, const char *root, char *l
 
 static uint64_t cgroup_limit(const struct limit *limit, const char *root)
 {
-    char path[4096], *line = NULL;
-    if ((size_t)snprintf(path, sizeof path, "%s/proc/self/mountinfo", root) >= sizeof path)
-        return 0;
-    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    FILE *file = open_file(root, "/proc/self", "mountinfo");
     if (!file)
         return 0;
     uint64_t least = 0;
@@ -275,13 +276,7 @@ uint64_t peak_rss_bytes(void)
     if (file) {
         char line[256];
         while (kilobytes == 0 && fgets(line, sizeof line, file))
-            if (strncmp(line, "VmHWM:", 6) == 0) {
-                char *end, *digits = line + 6 + strspn(line + 6, " \t");
-                end = digits + strspn(digits, "0123456789");
-                *end = 0;
-                if (!parse_u64(&kilobytes, digits, 1, UINT64_MAX / 1024))
-                    break;
-            }
+            sscanf(line, "VmHWM: %" SCNu64, &kilobytes);
         fclose(file);
     }
     struct rusage usage;

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,14 @@ static const char appeared[] = "a file with this name has appeared since the run
                                "away and run the command again";
 
 /* An error about `path` from a failed call, with advice in place of the system's text. */
-static enum status explain(struct error *err, int errno_value, const char *path, const char *why)
+static enum status __attribute__((format(printf, 4, 5)))
+explain(struct error *err, int errno_value, const char *path, const char *format, ...)
 {
+    char why[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
     error_set(err, STATUS_FAILED, "cannot write %s: %s", PATH_TEXT(path), why);
     return error_cause(err, CAUSE_OTHER, errno_value);
 }
@@ -57,31 +64,24 @@ static enum status explain(struct error *err, int errno_value, const char *path,
 static enum status explain_errno(struct error *err, int errno_value, const char *call,
                                  const char *path)
 {
-    switch (errno_value) {
-    case ENOSPC:
-        return explain(err, errno_value, path,
-                       "the disk is full; free some space or name a file on another disk");
-    case EDQUOT:
-        return explain(err, errno_value, path,
-                       "your disk quota is used up; free some space or name a file elsewhere");
-    case EROFS:
-        return explain(err, errno_value, path,
-                       "the file system is read-only; name a file on another file system");
-    case ENAMETOOLONG:
-        return explain(err, errno_value, path,
-                       "the name is too long (a suffix is added to it while it is written); "
-                       "choose a shorter one");
-    case ELOOP:
-        return explain(err, errno_value, path,
-                       "its symbolic links form a loop; remove them or name another file");
-    case EFBIG:
-        return explain(err, errno_value, path,
-                       "the file would be larger than the file system or ulimit -f allows; raise "
-                       "the limit or name a file elsewhere");
-    default:
-        return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s",
-                           PATH_TEXT(path));
-    }
+    static const struct {
+        int number;
+        const char *why;
+    } known[] = {
+        {ENOSPC, "the disk is full; free some space or name a file on another disk"},
+        {EDQUOT, "your disk quota is used up; free some space or name a file elsewhere"},
+        {EROFS, "the file system is read-only; name a file on another file system"},
+        {ENAMETOOLONG, "the name is too long (a suffix is added to it while it is written); choose "
+                       "a shorter one"},
+        {ELOOP, "its symbolic links form a loop; remove them or name another file"},
+        {EFBIG,
+         "the file would be larger than the file system or ulimit -f allows; raise the limit "
+         "or name a file elsewhere"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].number == errno_value)
+            return explain(err, errno_value, path, "%s", known[i].why);
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s", PATH_TEXT(path));
 }
 
 /* The part of `path` up to and including its last slash: "" if there is none. */
@@ -133,26 +133,24 @@ static enum status open_directory(struct output *output, const char *path, struc
         /* A directory may be writable but not readable. */
         output->directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int failed = output->directory < 0 ? errno : 0;
-    char why[512];
     const char *shown = PATH_TEXT(name);
     free(name);
     switch (failed) {
     case 0:
         return STATUS_OK;
     case ENOENT:
-        snprintf(why, sizeof why,
-                 "the directory %s does not exist; create it or name a file in another directory",
-                 shown);
-        return explain(err, failed, path, why);
+        return explain(
+            err, failed, path,
+            "the directory %s does not exist; create it or name a file in another directory",
+            shown);
     case ENOTDIR:
-        snprintf(why, sizeof why, "%s is not a directory; name a file in a directory", shown);
-        return explain(err, failed, path, why);
+        return explain(err, failed, path, "%s is not a directory; name a file in a directory",
+                       shown);
     case EACCES:
-        snprintf(why, sizeof why,
-                 "no permission to enter the directory %s; change its permissions or name a file "
-                 "in another directory",
-                 shown);
-        return explain(err, failed, path, why);
+        return explain(err, failed, path,
+                       "no permission to enter the directory %s; change its permissions or name a "
+                       "file in another directory",
+                       shown);
     default:
         return explain_errno(err, failed, "open", path);
     }
@@ -194,18 +192,14 @@ static enum status check_final(const struct output *output, struct stat *found, 
     if (failed)
         return errno == ENOENT ? STATUS_OK : explain_errno(err, errno, "fstatat", path);
     *found = st;
-    const char *kind = S_ISDIR(st.st_mode)                          ? NULL
-                       : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device node"
-                       : S_ISFIFO(st.st_mode)                       ? "a named pipe"
-                       : S_ISSOCK(st.st_mode)                       ? "a socket"
-                                                                    : "a symbolic link";
+    const char *kind = S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device node"
+                       : S_ISFIFO(st.st_mode)                     ? "a named pipe"
+                       : S_ISSOCK(st.st_mode)                     ? "a socket"
+                                                                  : "a symbolic link";
     if (S_ISDIR(st.st_mode))
         return explain(err, EISDIR, path, "it is a directory; name a file inside it");
-    if (!S_ISREG(st.st_mode)) {
-        char why[128];
-        snprintf(why, sizeof why, "it is %s, not a regular file; name another file", kind);
-        return explain(err, EINVAL, path, why);
-    }
+    if (!S_ISREG(st.st_mode))
+        return explain(err, EINVAL, path, "it is %s, not a regular file; name another file", kind);
     /* rename() would replace it nevertheless, but the missing permission is intended. */
     if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
         return explain(err, EACCES, path,
@@ -409,7 +403,7 @@ static enum status check_claims(const struct output *output, const struct stat *
     if (status || same_file(&began, now))
         return status;
     if (!began.st_mode)
-        return explain(err, EEXIST, output->final, appeared);
+        return explain(err, EEXIST, output->final, "%s", appeared);
     return explain(err, 0, output->final,
                    "another process has replaced, changed or removed it since the run began; run "
                    "the command again");
@@ -432,7 +426,7 @@ static enum status rename_to_final(const struct output *output, bool replace, st
     }
     if (!failed)
         return STATUS_OK;
-    return errno == EEXIST ? explain(err, EEXIST, output->final, appeared)
+    return errno == EEXIST ? explain(err, EEXIST, output->final, "%s", appeared)
                            : explain_errno(err, errno, "renameat", output->final);
 }
 
@@ -464,7 +458,7 @@ enum status output_check_free(const char *path, struct error *err)
     enum status status = open_final(&output, path, err);
     if (!status && fstatat(output.directory, output.final + directory_length(output.final), &st,
                            AT_SYMLINK_NOFOLLOW) == 0)
-        status = explain(err, EEXIST, path, appeared);
+        status = explain(err, EEXIST, path, "%s", appeared);
     else if (!status && errno != ENOENT)
         status = explain_errno(err, errno, "fstatat", path);
     if (output.directory >= 0)
@@ -559,11 +553,8 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
     while (size > 0) {
         const ssize_t n = pwrite(fd, at, size, (off_t)offset);
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT))
-            return explain(err, errno, path,
-                           errno == ENOSPC
-                               ? "the disk is full; free some space and run the command again"
-                               : "your disk quota is used up; free some space and run the command "
-                                 "again");
+            return explain(err, errno, path, "%s; free some space and run the command again",
+                           errno == ENOSPC ? "the disk is full" : "your disk quota is used up");
         if (n < 0 && errno != EINTR)
             return explain_errno(err, errno, "pwrite", path);
         if (n > 0) {

@@ -64,7 +64,8 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return 0;
 }
 
-void output_directory_remove(const char *path)
+/* Removes a directory and its contents as far as possible. */
+static void remove_tree(const char *path)
 {
     nftw(path, remove_entry, REMOVAL_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 }
@@ -81,7 +82,7 @@ void output_directory_remove_abandoned(const char *final)
             continue;
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            output_directory_remove(path);
+            remove_tree(path);
         if (fd >= 0)
             close(fd);
         free(path);
@@ -294,7 +295,7 @@ static int replace(const struct output_directory *directory)
         errno = saved;
     }
     if (failed == 0)
-        output_directory_remove(aside);
+        remove_tree(aside);
     free(aside);
     return failed;
 }
@@ -326,7 +327,7 @@ void output_directory_close(struct output_directory **directory)
     struct output_directory *d = *directory;
     *directory = NULL;
     if (d->exists)
-        output_directory_remove(d->temporary);
+        remove_tree(d->temporary);
     if (d->lock >= 0)
         close(d->lock);
     free(d->temporary);

@@ -18,8 +18,6 @@ struct output_directory;
  * marker, a file without which it is not replaced. */
 typedef const char *const *output_names;
 
-/* Removes a directory and its contents as far as possible. */
-void output_directory_remove(const char *path);
 /* Removes the temporary directories of killed processes for `final`; live ones are locked. */
 void output_directory_remove_abandoned(const char *final);
 

@@ -1,6 +1,7 @@
 /* parse.c: numbers from and for users, independent of the locale: the decimal point is '.'. */
 #include "base/parse.h"
 #include "base/text.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +15,13 @@ static bool is_digit(char c)
 /* Reads the digits at *text as a number and moves *text past them; false on none or overflow. */
 static bool take_u64(uint64_t *out, const char **text)
 {
-    const char *t = *text;
-    if (!is_digit(*t))
+    char *end;
+    if (!is_digit(**text))
         return false;
-    uint64_t value = 0;
-    for (; is_digit(*t); t++) {
-        uint64_t digit = (uint64_t)(*t - '0');
-        if (value > (UINT64_MAX - digit) / 10)
-            return false;
-        value = value * 10 + digit;
-    }
-    *out = value;
-    *text = t;
-    return true;
+    errno = 0;
+    *out = strtoull(*text, &end, 10);
+    *text = end;
+    return errno == 0;
 }
 
 bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max)
@@ -170,33 +165,19 @@ bool parse_seconds(double *out, const char *text)
 {
     if (parse_clock(out, text))
         return true;
-    double value, unit = 1;
+    static const char letters[] = "smhd";
+    static const double units[] = {1, 60, 3600, 86400};
+    double value;
     if (!take_double(&value, &text))
         return false;
-    switch (*text) {
-    case 0:
-        break;
-    case 's':
+    const char *letter = *text ? strchr(letters, *text) : NULL;
+    if (letter) {
+        value *= units[letter - letters];
         text++;
-        break;
-    case 'm':
-        unit = 60;
-        text++;
-        break;
-    case 'h':
-        unit = 3600;
-        text++;
-        break;
-    case 'd':
-        unit = 86400;
-        text++;
-        break;
-    default:
-        return false;
     }
-    if (*text || !isfinite(value * unit))
+    if (*text || !isfinite(value))
         return false;
-    *out = value * unit;
+    *out = value;
     return true;
 }
 
@@ -224,40 +205,26 @@ bool share_covers(const struct share *share, uint64_t count, uint64_t total)
 char *format_bytes(char *buffer, size_t size, uint64_t bytes)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    if (bytes < 1000) {
-        snprintf(buffer, size, "%u B", (unsigned)bytes);
-        return buffer;
+    /* Rounded to three digits: value * 10^power. */
+    uint64_t step = 1;
+    unsigned power = 0;
+    for (; bytes / step >= 1000; step *= 10)
+        power++;
+    unsigned value = (unsigned)(bytes / step + (bytes % step >= step - step / 2));
+    if (value == 1000) {
+        value = 100;
+        power++;
     }
-    /* unit is the largest power of 1000 in bytes; the value is rounded to `places` decimals. */
-    unsigned index = 0;
-    uint64_t unit = 1;
-    while (bytes / unit >= 1000) {
-        unit *= 1000;
-        index++;
-    }
-    unsigned places = bytes / unit >= 100 ? 0 : bytes / unit >= 10 ? 1 : 2;
-    uint64_t scale = places == 2 ? 100 : places == 1 ? 10 : 1;
-    uint64_t step = unit / scale, value = bytes / step + (bytes % step >= step - step / 2);
-    if (value >= 1000 * scale / (places == 0 ? 1 : scale)) {
-        /* Rounding reached the next power of ten: 9.995 is 10, 999.5 is 1 of the next unit. */
-        if (places == 0) {
-            value = 1;
-            index++;
-        } else {
-            value /= 10;
-            places--;
-        }
-    }
-    while (places > 0 && value % 10 == 0) {
+    const unsigned index = (power + 2) / 3;
+    unsigned places = 3 * index - power;
+    for (; places > 0 && value % 10 == 0; places--)
         value /= 10;
-        places--;
-    }
-    uint64_t divisor = places == 2 ? 100 : places == 1 ? 10 : 1;
+    const unsigned divisor = places == 2 ? 100 : places == 1 ? 10 : 1;
     if (places == 0)
-        snprintf(buffer, size, "%u %s", (unsigned)value, units[index]);
+        snprintf(buffer, size, "%u %s", value, units[index]);
     else
-        snprintf(buffer, size, "%u.%0*u %s", (unsigned)(value / divisor), (int)places,
-                 (unsigned)(value % divisor), units[index]);
+        snprintf(buffer, size, "%u.%0*u %s", value / divisor, (int)places, value % divisor,
+                 units[index]);
     return buffer;
 }
 
@@ -285,17 +252,14 @@ char *format_duration(char *buffer, size_t size, double seconds)
 
 char *format_count(char *buffer, size_t size, uint64_t count)
 {
-    char digits[32];
-    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-    char grouped[48];
-    size_t at = 0;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            grouped[at++] = ',';
-        grouped[at++] = digits[i];
+    char text[32], *at = text + sizeof text - 1;
+    *at = 0;
+    for (unsigned i = 0; i == 0 || count > 0; i++, count /= 10) {
+        if (i > 0 && i % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + count % 10);
     }
-    grouped[at] = 0;
-    snprintf(buffer, size, "%s", grouped);
+    snprintf(buffer, size, "%s", at);
     return buffer;
 }
 

@@ -10,69 +10,39 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens directories along `path` until the rest is short enough for one system call. Returns the
- * descriptor that the rest is relative to (the caller closes it unless it is `directory` itself)
- * and copies the rest to `rest`; -1 with errno.
- *
- * A part ends at a '/' and is resolved by the kernel, which therefore treats "..", symbolic links
- * and permissions as it would in one call; O_PATH needs no further permission. */
-static int descend(int directory, const char *path, char rest[PATH_MAX])
-{
-    /* Several trailing slashes mean the same as one. */
-    size_t length = strlen(path), trimmed = length;
-    while (trimmed > 1 && path[trimmed - 1] == '/' && path[trimmed - 2] == '/')
-        trimmed--;
-    int at = directory;
-    while (trimmed >= PATH_MAX) {
-        /* The cut: the last slash that leaves a part of fewer than PATH_MAX bytes and a rest. */
-        size_t cut = PATH_MAX - 2;
-        while (cut > 0 && path[cut] != '/')
-            cut--;
-        if (path[cut] != '/') {
-            errno = ENAMETOOLONG;
-            goto failed;
-        }
-        memcpy(rest, path, cut + 1);
-        rest[cut + 1] = 0;
-        while (path[cut] == '/')
-            cut++;
-        path += cut;
-        trimmed -= cut;
-        int next = openat(at, rest, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (next < 0)
-            goto failed;
-        if (at != directory)
-            close(at);
-        at = next;
-    }
-    memcpy(rest, path, trimmed);
-    rest[trimmed] = 0;
-    return at;
-
-failed:
-    if (at != directory) {
-        int saved = errno;
-        close(at);
-        errno = saved;
-    }
-    return -1;
-}
-
+/* A long path is opened in parts. A part ends at a '/' and is resolved by the kernel, which therefore
+ * treats "..", symbolic links and permissions as it would in one call; O_PATH needs no further
+ * permission. */
 int path_open_at(int directory, const char *path, int flags)
 {
-    if (strlen(path) < PATH_MAX)
+    size_t length = strlen(path);
+    if (length < PATH_MAX)
         return openat(directory, path, flags | O_CLOEXEC);
-    char rest[PATH_MAX];
-    int at = descend(directory, path, rest);
-    if (at == -1)
-        return -1;
-    int fd = openat(at, rest, flags | O_CLOEXEC);
-    if (at != directory) {
-        int saved = errno;
-        close(at);
-        errno = saved;
+    /* Several trailing slashes mean the same as one. */
+    while (length > 1 && path[length - 1] == '/' && path[length - 2] == '/')
+        length--;
+    for (int at = directory, next;; at = next) {
+        char part[PATH_MAX];
+        const bool last = length < PATH_MAX;
+        /* The last slash that leaves a part of fewer than PATH_MAX bytes and a rest. */
+        size_t size = last ? length : PATH_MAX - 1;
+        while (!last && size > 0 && path[size - 1] != '/')
+            size--;
+        memcpy(part, path, size);
+        part[size] = 0;
+        errno = ENAMETOOLONG;
+        next = size == 0 ? -1 : openat(at, part, (last ? flags : O_PATH | O_DIRECTORY) | O_CLOEXEC);
+        const int code = errno;
+        if (at != directory)
+            close(at);
+        errno = code;
+        if (next < 0 || last)
+            return next;
+        while (path[size] == '/')
+            size++;
+        path += size;
+        length -= size;
     }
-    return fd;
 }
 
 int path_stat_at(int directory, const char *path, struct stat *st, int flags)

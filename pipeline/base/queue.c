@@ -8,19 +8,15 @@
 
 struct queue {
     size_t capacity, item_size;
-    queue_drop_fn drop;
-    void *context;
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
     /* Under the lock: */
     size_t head, length;
     bool aborted;
-    /* Items of any type, which the drop callback sees in place. */
-    _Alignas(max_align_t) unsigned char items[];
+    unsigned char items[];
 };
 
-enum status queue_open(struct queue **out, size_t capacity, size_t item_size, queue_drop_fn drop,
-                       void *context, struct error *err)
+enum status queue_open(struct queue **out, size_t capacity, size_t item_size, struct error *err)
 {
     assert(capacity > 0 && item_size > 0);
     *out = NULL;
@@ -32,8 +28,6 @@ enum status queue_open(struct queue **out, size_t capacity, size_t item_size, qu
         return error_memory(err, size, "a queue");
     queue->capacity = capacity;
     queue->item_size = item_size;
-    queue->drop = drop;
-    queue->context = context;
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->not_empty, NULL);
     pthread_cond_init(&queue->not_full, NULL);
@@ -104,9 +98,6 @@ void queue_close(struct queue **queue)
         return;
     struct queue *q = *queue;
     *queue = NULL;
-    if (q->drop)
-        for (size_t i = 0; i < q->length; i++)
-            q->drop(slot(q, i), q->context);
     pthread_cond_destroy(&q->not_full);
     pthread_cond_destroy(&q->not_empty);
     pthread_mutex_destroy(&q->lock);

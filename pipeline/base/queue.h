@@ -1,8 +1,6 @@
 /* queue.h: the bounded queue between two stages: many senders, many receivers, fixed-size items.
  *
- * Any thread may call `queue_abort` to end the run: all blocked threads wake and get QUEUE_ABORTED;
- * queue_close hands the remaining items to the drop
- * callback. A send that does not return QUEUE_OK leaves the item with the caller. */
+ * Any thread may call `queue_abort` to end the run: all blocked threads wake and get QUEUE_ABORTED. */
 #ifndef CLPIPE_BASE_QUEUE_H
 #define CLPIPE_BASE_QUEUE_H
 
@@ -16,12 +14,8 @@ enum queue_result {
     QUEUE_ABORTED, /* the run is over */
 };
 
-/* Frees what an item holds; the queue owns the item itself. Called by queue_close. */
-typedef void (*queue_drop_fn)(void *item, void *context);
-
-/* A queue of at most `capacity` items of `item_size` bytes. drop may be NULL. */
-enum status queue_open(struct queue **out, size_t capacity, size_t item_size, queue_drop_fn drop,
-                       void *context, struct error *err);
+/* A queue of at most `capacity` items of `item_size` bytes. */
+enum status queue_open(struct queue **out, size_t capacity, size_t item_size, struct error *err);
 
 /* Copies *item in; blocks while full. OK or ABORTED. */
 enum queue_result queue_send(struct queue *queue, const void *item);
@@ -34,8 +28,7 @@ void queue_abort(struct queue *queue);
 /* The current number of items. */
 size_t queue_length(struct queue *queue);
 
-/* Frees the queue and drops its items; no thread may be using it. Accepts NULL; sets *queue to
- * NULL. */
+/* Frees the queue; no thread may be using it. Accepts NULL; sets *queue to NULL. */
 void queue_close(struct queue **queue);
 
 #endif

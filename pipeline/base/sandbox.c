@@ -170,25 +170,26 @@ static void limit(__rlimit_resource_t what, rlim_t most)
         setrlimit(what, &(struct rlimit){most, most});
 }
 
-void sandbox_enter(struct sandbox *sandbox)
+int sandbox_enter(void)
 {
-    sandbox->statm = SANITIZED ? -1 : open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    const int figures = SANITIZED ? -1 : open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_NOFILE, MOST_FDS);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (SANITIZED)
-        return;
+        return figures;
     /* Keeps out debuggers, and prevents core dumps to a pipe, which RLIMIT_CORE does not. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (OUR_ARCH)
         filter_calls();
+    return figures;
 }
 
-void sandbox_allow_memory(const struct sandbox *sandbox, uint64_t bytes)
+void sandbox_allow_memory(int figures, uint64_t bytes)
 {
     char text[64];
-    ssize_t got = sandbox->statm < 0 ? 0 : pread(sandbox->statm, text, sizeof text - 1, 0);
+    ssize_t got = figures < 0 ? 0 : pread(figures, text, sizeof text - 1, 0);
     if (got <= 0)
         return;
     text[got] = 0;

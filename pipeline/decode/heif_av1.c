@@ -67,10 +67,8 @@ static struct heif_error push(void *decoder, const void *data, size_t size)
 
 static struct heif_error copy(struct heif_image **out, const Dav1dPicture *picture)
 {
-    static const enum heif_chroma chroma[] = {heif_chroma_monochrome, heif_chroma_420,
-                                              heif_chroma_422, heif_chroma_444};
     struct heif_planes planes = {
-        .chroma = chroma[picture->p.layout],
+        .layout = picture->p.layout,
         .bits = picture->p.bpc,
         .primaries = (int)picture->seq_hdr->pri,
         .transfer = (int)picture->seq_hdr->trc,

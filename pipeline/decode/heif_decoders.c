@@ -28,7 +28,7 @@ static void set_colours(struct heif_image *image, const struct heif_planes *plan
     heif_nclx_color_profile_set_color_primaries(profile, (uint16_t)planes->primaries);
     heif_nclx_color_profile_set_transfer_characteristics(profile, (uint16_t)planes->transfer);
     heif_nclx_color_profile_set_matrix_coefficients(profile, (uint16_t)planes->matrix);
-    profile->full_range_flag = planes->full_range != 0 || planes->chroma == heif_chroma_monochrome;
+    profile->full_range_flag = planes->full_range != 0 || planes->layout == 0;
     heif_image_set_nclx_color_profile(image, profile);
     heif_nclx_color_profile_free(profile);
 }
@@ -51,12 +51,14 @@ static void widen(uint8_t *row, int width, int bits)
 struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_planes *planes)
 {
     static const enum heif_channel channels[] = {heif_channel_Y, heif_channel_Cb, heif_channel_Cr};
-    int grey = planes->chroma == heif_chroma_monochrome;
+    static const enum heif_chroma chroma[] = {heif_chroma_monochrome, heif_chroma_420,
+                                              heif_chroma_422, heif_chroma_444};
+    int grey = planes->layout == 0;
     const int full = grey && heif_grey_range >= 0 ? heif_grey_range : planes->full_range;
     struct heif_image *image = NULL;
     struct heif_error error = heif_image_create(
         planes->width[0], planes->height[0],
-        grey ? heif_colorspace_monochrome : heif_colorspace_YCbCr, planes->chroma, &image);
+        grey ? heif_colorspace_monochrome : heif_colorspace_YCbCr, chroma[planes->layout], &image);
     for (int i = 0; i < (grey ? 1 : 3) && error.code == heif_error_Ok; i++) {
         int stride = 0;
         error = heif_image_add_plane(image, channels[i], planes->width[i], planes->height[i],

@@ -25,7 +25,7 @@ extern _Thread_local int heif_grey_range;
 
 /* A decoded picture: grey in one plane, or Y, Cb and Cr. */
 struct heif_planes {
-    enum heif_chroma chroma; /* monochrome, 420, 422, 444 */
+    unsigned layout; /* 0 grey, 1 4:2:0, 2 4:2:2, 3 4:4:4 */
     int bits;
     int width[3], height[3];
     const uint8_t *data[3]; /* above 8 bits: 16-bit samples in host byte order */

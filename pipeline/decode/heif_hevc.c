@@ -127,20 +127,17 @@ static struct heif_error push(void *decoder, const void *data, size_t size)
 
 static struct heif_error copy(struct heif_image **out, const struct de265_image *image)
 {
-    static const enum heif_chroma chroma[] = {heif_chroma_monochrome, heif_chroma_420,
-                                              heif_chroma_422, heif_chroma_444};
     struct heif_planes planes = {
+        .layout = (unsigned)de265_get_chroma_format(image),
         .bits = de265_get_bits_per_pixel(image, 0),
         .primaries = de265_get_image_colour_primaries(image),
         .transfer = de265_get_image_transfer_characteristics(image),
         .matrix = de265_get_image_matrix_coefficients(image),
         .full_range = de265_get_image_full_range_flag(image),
     };
-    unsigned format = (unsigned)de265_get_chroma_format(image);
-    if (format >= sizeof chroma / sizeof *chroma)
+    if (planes.layout > 3)
         return heif_decoder_error(heif_suberror_Unspecified, "unknown subsampling");
-    planes.chroma = chroma[format];
-    for (int i = 0; i < (planes.chroma == heif_chroma_monochrome ? 1 : 3); i++) {
+    for (int i = 0; i < (planes.layout == 0 ? 1 : 3); i++) {
         int stride = 0;
         if (de265_get_bits_per_pixel(image, i) != planes.bits)
             return heif_decoder_error(heif_suberror_Unspecified, "planes of different depths");

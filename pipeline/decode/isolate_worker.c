@@ -37,10 +37,10 @@ struct worker {
     uint8_t *slot; /* after `board` */
     uint64_t slot_bytes;
     struct decode *decode;
-    struct sandbox sandbox;
-    uint64_t slack;   /* allowed besides pictures */
-    unsigned files;   /* since the limit was last set */
-    bool large_limit; /* raised for one large picture */
+    int memory_figures; /* from sandbox_enter */
+    uint64_t slack;     /* allowed besides pictures */
+    unsigned files;     /* since the limit was last set */
+    bool large_limit;   /* raised for one large picture */
     struct image_info info;
     uint32_t row;      /* next row */
     uint8_t *wide_row; /* a row that exceeds the slot, or NULL */
@@ -81,7 +81,7 @@ static void limit_memory(struct worker *worker, uint64_t bytes)
     bool large = bytes > SMALL_MEMORY;
     if (!large && !worker->large_limit && worker->files++ % FILES_A_LIMIT != 0)
         return;
-    sandbox_allow_memory(&worker->sandbox,
+    sandbox_allow_memory(worker->memory_figures,
                          bytes < UINT64_MAX / 4 ? 2 * bytes + worker->slack : UINT64_MAX);
     worker->large_limit = large;
 }
@@ -211,7 +211,7 @@ _Noreturn static void worker_main(int socket, int memory, const struct decode_op
     worker.slot = (uint8_t *)shared + ISOLATE_BOARD;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     worker.slack = MEMORY_SLACK + (cpus > 0 ? (uint64_t)cpus : 1) * THREAD_BYTES;
-    sandbox_enter(&worker.sandbox);
+    worker.memory_figures = sandbox_enter();
     serve(&worker);
 }
 

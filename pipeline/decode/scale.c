@@ -1,23 +1,16 @@
 /* scale.c: the reference of scaling, and an implementation that adds up rows before columns. */
 #include "decode/scale.h"
 #include "base/avx2.h"
+#include "decode/shrink.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct scale_window window_of_side(uint32_t width, uint32_t height, uint32_t side)
 {
-    struct scale_window window = {.width = width, .height = height};
-    const uint32_t longer = width > height ? width : height;
-    if (longer > side) {
-        const uint64_t across = ((uint64_t)width * side + longer / 2) / longer;
-        const uint64_t down = ((uint64_t)height * side + longer / 2) / longer;
-        window.width = across > 0 ? (uint32_t)across : 1;
-        window.height = down > 0 ? (uint32_t)down : 1;
-    }
-    window.full_width = window.width;
-    window.full_height = window.height;
-    return window;
+    shrink_dimensions(&width, &height, side);
+    return (struct scale_window){
+        .full_width = width, .full_height = height, .width = width, .height = height};
 }
 
 /* The length of an axis of which `kept` pixels in the middle remain: `size` * over / under. */

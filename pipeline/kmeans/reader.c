@@ -62,9 +62,9 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
                               .workers = workers,
                               .stats = stats,
                               .error = ERROR_INIT};
-    enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), NULL, NULL, err);
+    enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), err);
     if (status == STATUS_OK)
-        status = queue_open(&reader->filled, depth, sizeof(struct fill), NULL, NULL, err);
+        status = queue_open(&reader->filled, depth, sizeof(struct fill), err);
     if (status == STATUS_OK) {
         int failed = pthread_create(&reader->thread, NULL, read_ahead, reader);
         reader->started = !failed;

@@ -199,7 +199,6 @@ static bool open_session(struct session *s, const char *path, bool cuda)
     const int file = open(path, O_RDONLY | O_CLOEXEC), threads = (int)config.threads;
     uint8_t digest[32];
     char *model;
-    struct sandbox sandbox;
     struct stat st = {.st_size = 0};
     void *env, *options;
     size_t size;
@@ -221,7 +220,7 @@ static bool open_session(struct session *s, const char *path, bool cuda)
     if (!SANITIZED && !cuda)
         setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
     if (config.isolate && !cuda)
-        sandbox_enter(&sandbox);
+        sandbox_enter();
     const bool opened =
         done(s, s->ort.CreateSessionFromArray(env, model, size, options, &s->session));
     free(model);

@@ -14,12 +14,11 @@
 #define EACH      20000
 #define LAST      UINT32_MAX /* tells a receiver to stop */
 
-static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn drop,
-                                void *context)
+static struct queue *open_queue(size_t capacity, size_t item_size)
 {
     struct queue *queue;
     struct error err = ERROR_INIT;
-    assert_int_equal(queue_open(&queue, capacity, item_size, drop, context, &err), STATUS_OK);
+    assert_int_equal(queue_open(&queue, capacity, item_size, &err), STATUS_OK);
     return queue;
 }
 
@@ -30,7 +29,7 @@ static void keeps_order_and_wraps(void **state)
     struct item {
         unsigned char bytes[13];
     } in, out;
-    struct queue *queue = open_queue(3, sizeof in, NULL, NULL);
+    struct queue *queue = open_queue(3, sizeof in);
     unsigned sent = 0, received = 0;
     for (int round = 0; round < 50; round++) {
         while (queue_length(queue) < 3) {
@@ -87,7 +86,7 @@ static void *crowd_receive(void *argument)
 static void many_threads_lose_nothing(void **state)
 {
     (void)state;
-    struct queue *queue = open_queue(7, sizeof(uint32_t), NULL, NULL);
+    struct queue *queue = open_queue(7, sizeof(uint32_t));
     unsigned char *seen = calloc(SENDERS * EACH, 1);
     assert_non_null(seen);
     pthread_t senders[SENDERS], receivers[RECEIVERS];
@@ -119,19 +118,11 @@ static void many_threads_lose_nothing(void **state)
     queue_close(&queue);
 }
 
-static void count_drop(void *item, void *context)
-{
-    /* Items are dropped in order; 10 is the oldest one left. */
-    int *dropped = context;
-    assert_int_equal(*(int *)item, 10 + *dropped);
-    (*dropped)++;
-}
-
-static void abort_leaves_items_to_drop(void **state)
+static void abort_leaves_items(void **state)
 {
     (void)state;
-    int dropped = 0, value;
-    struct queue *queue = open_queue(4, sizeof(int), count_drop, &dropped);
+    int value;
+    struct queue *queue = open_queue(4, sizeof(int));
     for (value = 9; value < 13; value++)
         assert_int_equal(queue_send(queue, &value), QUEUE_OK);
     assert_int_equal(queue_receive(queue, &value), QUEUE_OK);
@@ -139,9 +130,7 @@ static void abort_leaves_items_to_drop(void **state)
     assert_int_equal(queue_send(queue, &value), QUEUE_ABORTED);
     assert_int_equal(queue_receive(queue, &value), QUEUE_ABORTED);
     assert_int_equal(queue_length(queue), 3);
-    assert_int_equal(dropped, 0);
     queue_close(&queue);
-    assert_int_equal(dropped, 3);
 }
 
 static void *blocked_send(void *argument)
@@ -160,7 +149,7 @@ static void *blocked_receive(void *argument)
  * block. */
 static void wakes(bool full)
 {
-    struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);
+    struct queue *queue = open_queue(1, sizeof(int));
     int value = 1;
     if (full)
         assert_int_equal(queue_send(queue, &value), QUEUE_OK);
@@ -191,14 +180,14 @@ static void refuses_impossible_sizes(void **state)
     (void)state;
     struct queue *queue = (struct queue *)1;
     struct error err = ERROR_INIT;
-    assert_int_equal(queue_open(&queue, SIZE_MAX / 2, 16, NULL, NULL, &err), STATUS_FAILED);
+    assert_int_equal(queue_open(&queue, SIZE_MAX / 2, 16, &err), STATUS_FAILED);
     assert_null(queue);
     assert_int_equal(err.native, ENOMEM);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(keeps_order_and_wraps),      cmocka_unit_test(many_threads_lose_nothing),
-    cmocka_unit_test(abort_leaves_items_to_drop), cmocka_unit_test(abort_wakes_all_threads),
+    cmocka_unit_test(keeps_order_and_wraps),    cmocka_unit_test(many_threads_lose_nothing),
+    cmocka_unit_test(abort_leaves_items),       cmocka_unit_test(abort_wakes_all_threads),
     cmocka_unit_test(refuses_impossible_sizes),
 };
 TEST_GROUP(queue, NULL, NULL)
