@@ -101,15 +101,17 @@ static char *read_item(bool *failed, struct walk *walk, const struct walk_item *
 {
     struct blob blob = BLOB_NOTHING;
     struct failure failure;
-    const struct source_member member = {
-        .path = item->path, .where = item->where, .bytes = item->bytes, .mtime_ns = item->mtime_ns};
+    const struct source_member member = {.path = item->path,
+                                         .where = item->entry.where,
+                                         .bytes = item->entry.bytes,
+                                         .mtime_ns = item->entry.mtime_ns};
     char *text = NULL;
-    *failed = item->failure.reason != REASON_NONE;
-    if (*failed || item->bytes > SIDECAR_MOST_BYTES)
+    *failed = item->entry.failure.reason != REASON_NONE;
+    if (*failed || item->entry.bytes > SIDECAR_MOST_BYTES)
         return NULL;
     *failed = walk_open_member(&blob, walk, item->source, &member, &failure) != REASON_NONE;
     if (!*failed)
-        text = read_text(failed, &blob, item->bytes);
+        text = read_text(failed, &blob, item->entry.bytes);
     if (sample_sidecar(item->path, item->path_length) == SIDECAR_CLS)
         text = class_text(failed, text);
     blob_close(&blob);

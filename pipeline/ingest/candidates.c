@@ -45,9 +45,9 @@ static enum status offer(struct candidates *candidates, const struct walk_item *
                             .hash = hash_path(item),
                             .sequence = item->sequence,
                             .source = item->source,
-                            .where = item->where,
-                            .bytes = item->bytes,
-                            .mtime_ns = item->mtime_ns};
+                            .where = item->entry.where,
+                            .bytes = item->entry.bytes,
+                            .mtime_ns = item->entry.mtime_ns};
     if (candidates->trimmed && !is_before(&new, &candidates->item[most - 1]))
         return STATUS_OK;
     new.path = malloc(item->path_length + 1);
@@ -73,8 +73,8 @@ enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_
     while ((status = walk_next(walk, &item, err)) == STATUS_OK) {
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "choosing the files of a sample", err);
-        if (status == STATUS_OK && item.failure.reason == REASON_NONE && item.bytes > 0 &&
-            !walk_is_unread(walk, item.source))
+        if (status == STATUS_OK && item.entry.failure.reason == REASON_NONE &&
+            item.entry.bytes > 0 && !walk_is_unread(walk, item.source))
             status = offer(out, &item, most, err);
         if (status != STATUS_OK)
             return status;

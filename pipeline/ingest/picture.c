@@ -18,7 +18,7 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
     memcpy(path, item->path, (size_t)item->path_length + 1);
     picture->sink = sink;
     picture->path = path;
-    picture->where = item->where;
+    picture->where = item->entry.where;
     picture->blob = (struct blob)BLOB_NOTHING;
     pthread_mutex_init(&picture->lock, NULL);
     atomic_init(&picture->holders, 1);
@@ -27,11 +27,11 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
         .image.source = item->source,
         .path = path,
         .path_length = item->path_length,
-        .image.bytes = item->bytes,
-        .image.mtime_ns = item->mtime_ns,
-        .image.inode = item->inode,
-        .image.ctime_ns = item->ctime_ns,
-        .failure = item->failure,
+        .image.bytes = item->entry.bytes,
+        .image.mtime_ns = item->entry.mtime_ns,
+        .image.inode = item->entry.inode,
+        .image.ctime_ns = item->entry.ctime_ns,
+        .failure = item->entry.failure,
         .image.orientation = 1,
     };
     return picture;

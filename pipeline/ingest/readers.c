@@ -132,7 +132,7 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     const struct walk_item item = {.source = record->image.source,
                                    .path = record->path,
                                    .path_length = record->path_length,
-                                   .where = record->origin};
+                                   .entry.where = record->origin};
     struct picture *picture = picture_new(readers->sink, &item);
     if (!picture)
         return error_memory(err, sizeof *picture, "a picture");

@@ -434,11 +434,6 @@ static bool leads_out(const char *name)
     return false;
 }
 
-static enum reason unsupported(struct failure *failure, const char *what)
-{
-    return failure_set(failure, REASON_UNSUPPORTED, "%s", what);
-}
-
 /* For members that are not files: a failure only if the name has an image extension. */
 static enum reason no_file(struct failure *failure, const struct source_listing *listing,
                            const char *name, const char *what)
@@ -488,21 +483,23 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
     if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
         out->bytes = (uint64_t)archive_entry_size(entry);
     if (leads_out(name)) {
-        unsupported(failure, "the name leads out of the archive");
+        failure_set(failure, REASON_UNSUPPORTED, "the name leads out of the archive");
     } else if (name[strlen(name) - 1] == '/') {
-        unsupported(failure, "a file with the name of a directory");
+        failure_set(failure, REASON_UNSUPPORTED, "a file with the name of a directory");
     } else if (again) {
-        unsupported(failure, "a second member of this name: the first one is read");
+        failure_set(failure, REASON_UNSUPPORTED,
+                    "a second member of this name: the first one is read");
     } else if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) == AE_IFLNK) {
         no_file(failure, listing, name, "a link in an archive, not followed");
     } else if (archive_entry_filetype(entry) != AE_IFREG) {
         no_file(failure, listing, name, "not a regular file");
     } else if (archive_entry_sparse_count(entry) > 0) {
-        unsupported(failure, "stored as a sparse file: pack the archive without --sparse");
+        failure_set(failure, REASON_UNSUPPORTED,
+                    "stored as a sparse file: pack the archive without --sparse");
     } else if (archive_entry_is_encrypted(entry)) {
-        unsupported(failure, "encrypted");
+        failure_set(failure, REASON_UNSUPPORTED, "encrypted");
     } else if (!archive_entry_size_is_set(entry)) {
-        unsupported(failure, "the archive does not say how long it is");
+        failure_set(failure, REASON_UNSUPPORTED, "the archive does not say how long it is");
     } else if (archive_entry_size(entry) < 0) {
         failure_set(failure, REASON_CORRUPT, "the archive states a size below 0");
     } else if (!members->one || is_compressed(reader)) {

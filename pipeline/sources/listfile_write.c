@@ -158,17 +158,14 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
     while ((status = walk_next(walk, &item, err)) == STATUS_OK) {
         const struct source *source = walk_source(walk, item.source);
         struct bytes *path = &writing->path;
-        struct item out = {.entry = {.bytes = item.bytes,
-                                     .mtime_ns = item.mtime_ns,
-                                     .where = item.where,
-                                     .share = item.share,
-                                     .failure = item.failure}};
+        struct item out = {.entry = item.entry};
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "writing the list", err);
-        if (archives_member(item.where)) {
+        if (archives_member(item.entry.where)) {
             /* A member's path is the archive's, a slash and its name. */
-            out.in_archive = item.path_length -
-                             (uint32_t)archives_about(walk_archives(walk), item.where)->length;
+            out.in_archive =
+                item.path_length -
+                (uint32_t)archives_about(walk_archives(walk), item.entry.where)->length;
         }
         if (status == STATUS_OK)
             status = make_path(path, source, &item, out.in_archive, err);

@@ -15,9 +15,13 @@ struct glob {
     bool directories; /* ended in '/': directories only */
 };
 
+struct glob_list {
+    struct glob *glob;
+    unsigned count;
+};
+
 struct pathglob {
-    struct glob *include, *exclude;
-    unsigned include_count, exclude_count;
+    struct glob_list include, exclude;
 };
 
 /* Splits `text` into NUL-terminated components, without empty and "." ones; returns their
@@ -59,17 +63,17 @@ static enum status compile(struct glob *glob, const char *text, const char *purp
     return STATUS_OK;
 }
 
-static enum status compile_all(struct glob **out, unsigned *count_out, const char *const *texts,
-                               unsigned count, const char *purpose, struct error *err)
+static enum status compile_all(struct glob_list *list, const char *const *texts, unsigned count,
+                               const char *purpose, struct error *err)
 {
-    struct glob *globs = calloc(count ? count : 1, sizeof *globs);
-    if (!globs)
-        return error_memory(err, count * sizeof *globs, "globs");
-    *out = globs;
-    *count_out = count;
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = compile(&globs[i], texts[i], purpose, err);
+    list->glob = calloc(count ? count : 1, sizeof *list->glob);
+    if (!list->glob)
+        return error_memory(err, count * sizeof *list->glob, "globs");
+    while (list->count < count && status == STATUS_OK) {
+        status = compile(&list->glob[list->count], texts[list->count], purpose, err);
+        list->count++;
+    }
     return status;
 }
 
@@ -79,17 +83,14 @@ enum status pathglob_open(struct pathglob **out, const char *const *include, uns
     struct pathglob *globs = calloc(1, sizeof *globs);
     if (!globs)
         return error_memory(err, sizeof *globs, "globs");
-    enum status status =
-        compile_all(&globs->include, &globs->include_count, include, include_count, "include", err);
+    enum status status = compile_all(&globs->include, include, include_count, "include", err);
     if (status == STATUS_OK)
-        status = compile_all(&globs->exclude, &globs->exclude_count, exclude, exclude_count,
-                             "exclude", err);
-    if (status != STATUS_OK) {
+        status = compile_all(&globs->exclude, exclude, exclude_count, "exclude", err);
+    if (status == STATUS_OK)
+        *out = globs;
+    else
         pathglob_close(&globs);
-        return status;
-    }
-    *out = globs;
-    return STATUS_OK;
+    return status;
 }
 
 static const char *after(const char *component)
@@ -158,17 +159,17 @@ static bool match_whole(const struct glob *glob, const char *path, const char *e
 
 enum want { WANT_ANY, WANT_FILE_GLOBS, WANT_DIRECTORY_GLOBS };
 
-static bool any_matches(const struct glob *globs, unsigned count, const char *path, size_t length,
+static bool any_matches(const struct glob_list *list, const char *path, size_t length,
                         enum want want)
 {
     const char *slash = memrchr(path, '/', length);
     const char *name = slash ? slash + 1 : path, *end = path + length;
-    for (unsigned i = 0; i < count; i++) {
-        if ((want == WANT_FILE_GLOBS && globs[i].directories) ||
-            (want == WANT_DIRECTORY_GLOBS && !globs[i].directories))
+    for (const struct glob *glob = list->glob; glob < list->glob + list->count; glob++) {
+        if ((want == WANT_FILE_GLOBS && glob->directories) ||
+            (want == WANT_DIRECTORY_GLOBS && !glob->directories))
             continue;
-        if (globs[i].whole ? match_whole(&globs[i], path, end)
-                           : match_component(globs[i].components, name, (size_t)(end - name)))
+        if (glob->whole ? match_whole(glob, path, end)
+                        : match_component(glob->components, name, (size_t)(end - name)))
             return true;
     }
     return false;
@@ -176,26 +177,26 @@ static bool any_matches(const struct glob *globs, unsigned count, const char *pa
 
 bool pathglob_excludes_directory(const struct pathglob *globs, const char *path, size_t length)
 {
-    return any_matches(globs->exclude, globs->exclude_count, path, length, WANT_ANY);
+    return any_matches(&globs->exclude, path, length, WANT_ANY);
 }
 
 bool pathglob_includes_directory(const struct pathglob *globs, const char *path, size_t length)
 {
-    return any_matches(globs->include, globs->include_count, path, length, WANT_DIRECTORY_GLOBS);
+    return any_matches(&globs->include, path, length, WANT_DIRECTORY_GLOBS);
 }
 
 bool pathglob_takes(const struct pathglob *globs, const char *path, size_t length, bool included)
 {
-    if (any_matches(globs->exclude, globs->exclude_count, path, length, WANT_FILE_GLOBS))
+    if (any_matches(&globs->exclude, path, length, WANT_FILE_GLOBS))
         return false;
-    return included || globs->include_count == 0 ||
-           any_matches(globs->include, globs->include_count, path, length, WANT_FILE_GLOBS);
+    return included || globs->include.count == 0 ||
+           any_matches(&globs->include, path, length, WANT_FILE_GLOBS);
 }
 
 bool pathglob_takes_alone(const struct pathglob *globs, const char *path, size_t length)
 {
     bool included = false;
-    if (globs->include_count == 0 && globs->exclude_count == 0)
+    if (globs->include.count == 0 && globs->exclude.count == 0)
         return true;
     for (size_t i = 1; i < length; i++) {
         if (path[i] != '/' || path[i - 1] == '/')
@@ -207,16 +208,19 @@ bool pathglob_takes_alone(const struct pathglob *globs, const char *path, size_t
     return pathglob_takes(globs, path, length, included);
 }
 
+static void clear(struct glob_list *list)
+{
+    for (unsigned i = 0; i < list->count; i++)
+        free(list->glob[i].components);
+    free(list->glob);
+}
+
 void pathglob_close(struct pathglob **globs)
 {
     if (!globs || !*globs)
         return;
-    for (unsigned i = 0; i < (*globs)->include_count; i++)
-        free((*globs)->include[i].components);
-    for (unsigned i = 0; i < (*globs)->exclude_count; i++)
-        free((*globs)->exclude[i].components);
-    free((*globs)->include);
-    free((*globs)->exclude);
+    clear(&(*globs)->include);
+    clear(&(*globs)->exclude);
     free(*globs);
     *globs = NULL;
 }

@@ -1,6 +1,5 @@
 /* place.c: compares SOURCEs by the place that they refer to. Each real path is looked up once. */
 #include "sources/place.h"
-#include "base/held.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "sources/walk.h"
@@ -316,16 +315,14 @@ static enum status merge_all(struct places *out, struct merge *m, struct error *
     if (m->moved_place.count > 0 &&
         (status = find_named(&m->moved, m, &m->moved_place, 0, "to relocate", err)))
         return status;
-    out->stored = calloc(most + 1, sizeof *out->stored);
-    out->directory = calloc(most + 1, sizeof *out->directory);
-    out->walked = calloc(most + 1, sizeof *out->walked);
-    out->path = calloc(most + 1, sizeof *out->path);
-    out->source_before = calloc(most + 1, sizeof *out->source_before);
-    out->texts = calloc(most + 1, sizeof *out->texts);
-    if (!out->stored || !out->directory || !out->walked || !out->path || !out->source_before ||
-        !out->texts)
-        return error_memory(err, most * sizeof *out->stored, "the sources");
-    if ((status = find_given(m, out, err)) || (status = take_theirs(out, m, err)))
+    out->stored = held_array(&out->held, most, sizeof *out->stored);
+    out->directory = held_array(&out->held, most, sizeof *out->directory);
+    out->walked = held_array(&out->held, most, sizeof *out->walked);
+    out->path = held_array(&out->held, most, sizeof *out->path);
+    out->source_before = held_array(&out->held, most, sizeof *out->source_before);
+    out->texts = held_array(&out->held, most, sizeof *out->texts);
+    if ((status = held_check(&out->held, "the sources", err)) ||
+        (status = find_given(m, out, err)) || (status = take_theirs(out, m, err)))
         return status;
     for (unsigned i = 0; i < m->given_count; i++) {
         if (m->found[i] || m->repeated[i])
@@ -443,18 +440,11 @@ unsigned places_nested(char inner[256], char outer[256], const struct places *pl
 
 void places_clear(struct places *places)
 {
-    for (unsigned i = 0; i < places->count + 1; i++) {
-        if (places->texts)
-            free(places->texts[i]);
-        if (places->path)
-            free(places->path[i]);
+    for (unsigned i = 0; i < places->count; i++) {
+        free(places->texts[i]);
+        free(places->path[i]);
     }
-    free(places->texts);
-    free(places->path);
-    free(places->stored);
-    free(places->directory);
-    free(places->walked);
     free(places->working);
-    free(places->source_before);
+    held_free(&places->held);
     *places = (struct places){.count = 0};
 }

@@ -9,6 +9,7 @@
 #define CLPIPE_SOURCES_PLACE_H
 
 #include "base/error.h"
+#include "base/held.h"
 #include <stdbool.h>
 
 /* SOURCE without repeated and trailing slashes and leading "./", as UTF-8 text (path_to_utf8), in
@@ -36,6 +37,7 @@ struct places {
     unsigned repeated; /* SOURCEs of the command with the same place as another one */
     char **texts;      /* owned texts that `stored` points to, for new ones */
     char *working;
+    struct held held; /* the arrays */
 };
 
 /* `theirs`: the file's sources, empty for a new file; `given`: the command's; `drop`: those to

@@ -42,37 +42,10 @@ static int open_for_reading(int directory, const char *path)
     return process_keeps_descriptor(fd, DESCRIPTORS_OF_DRIVERS) ? fd : -1;
 }
 
-/* Makes a blob of a descriptor, or a failure from errno. */
-static enum reason take_descriptor(struct blob *out, int fd, const struct source_member *member,
-                                   struct failure *failure)
-{
-    const int code = errno;
-    if (fd < 0)
-        return failure_errno(
-            failure, code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
-            "cannot open");
-    *out = blob_of_file(fd, member->bytes, member->mtime_ns);
-    return REASON_NONE;
-}
-
-static enum reason open_file(struct blob *out, const struct source *source,
-                             const struct source_member *member, struct failure *failure)
-{
-    return take_descriptor(out, open_for_reading(source->shared->working_directory, source->name),
-                           member, failure);
-}
-
 /* The directory to which the names of the source's files are relative. */
 static int directory_of(const struct source *source)
 {
     return source->fd >= 0 ? source->fd : source->shared->working_directory;
-}
-
-static enum reason open_listed(struct blob *out, const struct source *source,
-                               const struct source_member *member, struct failure *failure)
-{
-    return take_descriptor(out, open_for_reading(directory_of(source), member->path), member,
-                           failure);
 }
 
 /* The name of a file in a source directory that is not kept open. */
@@ -99,12 +72,20 @@ static int open_below(const struct source *source, const char *path)
     return fd;
 }
 
-static enum reason open_in_directory(struct blob *out, const struct source *source,
-                                     const struct source_member *member, struct failure *failure)
+static enum reason open_file(struct blob *out, const struct source *source,
+                             const struct source_member *member, struct failure *failure)
 {
-    const int fd = source->fd >= 0 ? open_for_reading(source->fd, member->path)
-                                   : open_below(source, member->path);
-    return take_descriptor(out, fd, member, failure);
+    const char *name = source->kind == &source_file ? source->name : member->path;
+    const int fd = source->kind == &source_directory && source->fd < 0
+                       ? open_below(source, name)
+                       : open_for_reading(directory_of(source), name);
+    const int code = errno;
+    if (fd < 0)
+        return failure_errno(
+            failure, code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+            "cannot open");
+    *out = blob_of_file(fd, member->bytes, member->mtime_ns);
+    return REASON_NONE;
 }
 
 /* --- directories ----------------------------------------------------------------------------- */
@@ -459,7 +440,7 @@ const struct source_kind source_directory = {
     .recognise = is_directory,
     .prepare = keep_directory,
     .list = list_directory,
-    .open = open_in_directory,
+    .open = open_file,
 };
 
 const struct source_kind source_file = {
@@ -473,6 +454,6 @@ const struct source_kind source_list = {
     .prepare = prepare_list,
     .begin_share = begin_share_of_list,
     .list = list_list,
-    .open = open_listed,
+    .open = open_file,
     .close = close_list_file,
 };

@@ -655,7 +655,6 @@ struct walk_passed walk_passed(const struct walk *walk)
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err)
 {
     struct packed packed;
-    struct entry entry;
     const char *bytes;
     spool_take(&walk->reader, walk->taken);
     walk->taken = 0;
@@ -674,18 +673,11 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
     if (status != STATUS_OK)
         return status;
     walk->taken = size;
-    memcpy(&entry, bytes + sizeof packed, packed.entry_size);
     *item = (struct walk_item){.sequence = walk->sequence++,
                                .source = packed.source,
                                .path = bytes + sizeof packed + packed.entry_size,
-                               .path_length = packed.path_length,
-                               .bytes = entry.bytes,
-                               .mtime_ns = entry.mtime_ns,
-                               .inode = entry.inode,
-                               .ctime_ns = entry.ctime_ns,
-                               .where = entry.where,
-                               .share = entry.share};
-    memcpy(&item->failure, &entry.failure, packed.entry_size - offsetof(struct entry, failure));
+                               .path_length = packed.path_length};
+    memcpy(&item->entry, bytes + sizeof packed, packed.entry_size);
     return STATUS_OK;
 }
 

@@ -70,13 +70,7 @@ struct walk_item {
                         * file, its last component; in a list, as given, without leading "./" and
                         * repeated '/' */
     uint32_t path_length;
-    uint64_t bytes; /* size of the file */
-    int64_t mtime_ns;
-    uint64_t inode; /* this and ctime_ns: as in struct entry */
-    int64_t ctime_ns;
-    uint64_t where;         /* as in struct source_member */
-    uint64_t share;         /* as in struct entry */
-    struct failure failure; /* REASON_NONE: to be read */
+    struct entry entry; /* without a failure: to be read */
 };
 
 /* Lists all sources; walk_next can be called on success. STATUS_USAGE: a source does not exist

@@ -139,13 +139,13 @@ static bool walk_shard(struct list_share *share, const char *source, uint64_t in
     *share = *walk_share(walk);
     uint64_t items = 0, bytes = 0;
     while ((status = walk_next(walk, &item, &err)) == STATUS_OK) {
-        const bool member = archives_member(item.where);
+        const bool member = archives_member(item.entry.where);
         fuzz_check(item.path_length > 0 && strlen(item.path) == item.path_length);
         fuzz_check(!member ||
-                   item.path[archives_about(walk_archives(walk), item.where)->length] == '/');
-        fuzz_check(item.failure.reason < REASON_COUNT);
+                   item.path[archives_about(walk_archives(walk), item.entry.where)->length] == '/');
+        fuzz_check(item.entry.failure.reason < REASON_COUNT);
         items++;
-        bytes += item.bytes;
+        bytes += item.entry.bytes;
     }
     fuzz_check(status == STATUS_END && items == walk_count(walk) && bytes == walk_bytes(walk));
     fuzz_check(count == 0 || items == share->last - share->first);

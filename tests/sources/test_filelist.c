@@ -117,28 +117,28 @@ static void test_kinds_of_paths(void **state)
     struct walk *walk = open_walk(&config);
     struct walk_item item = item_at(walk, 0);
     assert_string_equal(item.path, "d");
-    assert_int_equal(item.failure.reason, REASON_NOT_AN_IMAGE);
-    assert_non_null(strstr(item.failure.message, "SOURCE"));
+    assert_int_equal(item.entry.failure.reason, REASON_NOT_AN_IMAGE);
+    assert_non_null(strstr(item.entry.failure.message, "SOURCE"));
     item = item_at(walk, 0);
     assert_string_equal(item.path, "missing");
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-    assert_int_equal(item.failure.error_number, ENOENT);
-    assert_int_equal(item_at(walk, 0).failure.reason, REASON_NOT_AN_IMAGE);
-    assert_int_equal(item_at(walk, 0).failure.reason, REASON_NOT_AN_IMAGE);
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+    assert_int_equal(item.entry.failure.error_number, ENOENT);
+    assert_int_equal(item_at(walk, 0).entry.failure.reason, REASON_NOT_AN_IMAGE);
+    assert_int_equal(item_at(walk, 0).entry.failure.reason, REASON_NOT_AN_IMAGE);
     item = item_at(walk, 0);
     assert_string_equal(item.path, "dangling");
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
     item = item_at(walk, 0);
     assert_string_equal(item.path, "good");
-    assert_int_equal(item.failure.reason, REASON_NONE);
-    assert_int_equal(item.bytes, 2);
+    assert_int_equal(item.entry.failure.reason, REASON_NONE);
+    assert_int_equal(item.entry.bytes, 2);
     item = item_at(walk, 0);
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-    assert_int_equal(item.failure.error_number, ENOTDIR);
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+    assert_int_equal(item.entry.failure.error_number, ENOTDIR);
     item = item_at(walk, 0);
     assert_string_equal(item.path, "a.jpg\r");
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-    assert_non_null(strstr(item.failure.message, "carriage return"));
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+    assert_non_null(strstr(item.entry.failure.message, "carriage return"));
     walk_close(&walk);
 }
 
@@ -352,8 +352,8 @@ static void test_not_a_list(void **state)
     struct walk *walk = open_walk(&config);
     struct walk_item item = item_at(walk, 0);
     assert_int_equal(item.path_length, FILELIST_PATH_MAX);
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-    assert_int_equal(item.failure.error_number, ENAMETOOLONG);
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+    assert_int_equal(item.entry.failure.error_number, ENAMETOOLONG);
     walk_close(&walk);
     free(bytes);
 }

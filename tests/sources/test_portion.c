@@ -109,7 +109,7 @@ static void walk_shard(char text[4096], uint64_t index, uint64_t count, struct l
         found = bytes = 0;
         while (walk_next(walk, &item, NULL) == STATUS_OK) {
             assert_int_equal(item.sequence, found++);
-            bytes += item.bytes;
+            bytes += item.entry.bytes;
             snprintf(text + strlen(text), 4096 - strlen(text), "%s\n", item.path);
         }
         assert_int_equal(walk_rewind(walk, NULL), STATUS_OK);

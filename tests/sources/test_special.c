@@ -92,9 +92,9 @@ static void test_special_files(void **state)
         trick.hide_types = true;
     }
     struct walk *walk = open_walk(&config);
-    assert_non_null(strstr(item_at(walk, 0).failure.message, "FIFO"));
-    assert_non_null(strstr(item_at(walk, 1).failure.message, "device"));
-    assert_non_null(strstr(item_at(walk, 0).failure.message, "socket"));
+    assert_non_null(strstr(item_at(walk, 0).entry.failure.message, "FIFO"));
+    assert_non_null(strstr(item_at(walk, 1).entry.failure.message, "device"));
+    assert_non_null(strstr(item_at(walk, 0).entry.failure.message, "socket"));
     walk_close(&walk);
 
     /* The same entries given as SOURCEs have the same results. */
@@ -132,11 +132,11 @@ static void test_broken_links(void **state)
                               "through.jpg unreadable\n");
     }
     struct walk *walk = open_walk(&config);
-    assert_int_equal(item_at(walk, 0).failure.error_number, ELOOP);
-    assert_int_equal(item_at(walk, 1).failure.error_number, ENOENT);
-    assert_int_equal(item_at(walk, 0).failure.error_number, ENOENT);
-    assert_int_equal(item_at(walk, 1).failure.error_number, ELOOP);
-    assert_int_equal(item_at(walk, 0).failure.error_number, ENOTDIR);
+    assert_int_equal(item_at(walk, 0).entry.failure.error_number, ELOOP);
+    assert_int_equal(item_at(walk, 1).entry.failure.error_number, ENOENT);
+    assert_int_equal(item_at(walk, 0).entry.failure.error_number, ENOENT);
+    assert_int_equal(item_at(walk, 1).entry.failure.error_number, ELOOP);
+    assert_int_equal(item_at(walk, 0).entry.failure.error_number, ENOTDIR);
     walk_close(&walk);
 
     /* As SOURCEs: a missing image, and a missing directory. */
@@ -243,13 +243,13 @@ static void test_many_links_in_a_row(void **state)
     struct error err = ERROR_INIT;
     unsigned unreadable = 0;
     while (walk_next(walk, &item, &err) == STATUS_OK) {
-        if (item.failure.reason == REASON_NONE) {
+        if (item.entry.failure.reason == REASON_NONE) {
             int fd = open_member(walk, 0, item.path);
             assert_true(fd >= 0);
             close(fd);
         } else {
-            assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-            assert_int_equal(item.failure.error_number, ELOOP);
+            assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+            assert_int_equal(item.entry.failure.error_number, ELOOP);
             assert_int_equal(item.path[item.path_length - 1], '/');
             unreadable++;
         }
@@ -267,7 +267,7 @@ static void walk_without_permission(void)
     assert_walks(&config, "a.jpg\nclosed/ unreadable\nlisted/b.jpg unreadable\n"
                           "listed/sub/ unreadable\nunread.jpg\n");
     struct walk *walk = open_walk(&config);
-    assert_int_equal(item_at(walk, 1).failure.error_number, EACCES);
+    assert_int_equal(item_at(walk, 1).entry.failure.error_number, EACCES);
     assert_int_equal(open_member(walk, 0, "unread.jpg"), -1);
     assert_int_equal(errno, EACCES);
     int fd = open_member(
@@ -369,9 +369,9 @@ static void test_read_error(void **state)
     assert_in_range(walk_count(walk), 4, 7);
     struct walk_item item = item_at(walk, 0);
     assert_string_equal(item.path, "./");
-    assert_int_equal(item.failure.reason, REASON_UNREADABLE);
-    assert_int_equal(item.failure.error_number, EIO);
-    assert_int_equal(item_at(walk, 0).failure.reason, REASON_NONE);
+    assert_int_equal(item.entry.failure.reason, REASON_UNREADABLE);
+    assert_int_equal(item.entry.failure.error_number, EIO);
+    assert_int_equal(item_at(walk, 0).entry.failure.reason, REASON_NONE);
     walk_close(&walk);
 }
 

@@ -48,8 +48,8 @@ static void test_attributes(void **state)
     struct walk *walk = open_walk(&config);
     assert_int_equal(walk_bytes(walk), 4);
     struct walk_item item = item_at(walk, 0);
-    assert_int_equal(item.bytes, 4);
-    assert_int_equal(item.mtime_ns, -5 * INT64_C(1000000000) + 250000000);
+    assert_int_equal(item.entry.bytes, 4);
+    assert_int_equal(item.entry.mtime_ns, -5 * INT64_C(1000000000) + 250000000);
     assert_int_equal(item.source, 0);
 
     int fd = open_member(walk, 0, item.path);
@@ -98,7 +98,7 @@ static void test_names(void **state)
         char content[300] = "";
         int fd = open_member(walk, 0, item.path);
         assert_true(fd >= 0);
-        assert_int_equal(read(fd, content, sizeof content - 1), item.bytes);
+        assert_int_equal(read(fd, content, sizeof content - 1), item.entry.bytes);
         assert_string_equal(content, item.path);
         close(fd);
     }
@@ -266,7 +266,7 @@ static void test_beyond_path_max(void **state)
     struct walk_item item;
     struct error err = ERROR_INIT;
     while (walk_next(walk, &item, &err) == STATUS_OK) {
-        assert_int_equal(item.failure.reason, REASON_NONE);
+        assert_int_equal(item.entry.failure.reason, REASON_NONE);
         /* The deepest file is first, because "ddd.../" sorts before "file" and "last". */
         if (item.path_length != (item.source ? 30 * 201 : 100 * 201) + 4u)
             continue;
@@ -275,7 +275,7 @@ static void test_beyond_path_max(void **state)
         int fd = open_member(walk, item.source, item.path);
         assert_true(fd >= 0);
         assert_int_equal(fstat(fd, &st), 0);
-        assert_int_equal(clock_file_time(&st.st_mtim), item.mtime_ns);
+        assert_int_equal(clock_file_time(&st.st_mtim), item.entry.mtime_ns);
         close(fd);
     }
     pthread_t threads[4];
@@ -316,7 +316,8 @@ static uint64_t digest_of_walk(struct walk *walk)
     while (walk_next(walk, &item, &err) == STATUS_OK) {
         for (uint32_t i = item.path_length - 16; i < item.path_length; i++)
             digest = (digest ^ (unsigned char)item.path[i]) * UINT64_C(1099511628211);
-        digest = (digest ^ (uint64_t)item.mtime_ns ^ item.bytes) * UINT64_C(1099511628211);
+        digest =
+            (digest ^ (uint64_t)item.entry.mtime_ns ^ item.entry.bytes) * UINT64_C(1099511628211);
     }
     return digest;
 }

@@ -135,13 +135,13 @@ static inline void assert_walk(struct walk *walk, const char *expected)
         assert_int_equal(item.sequence, count);
         assert_int_equal(strlen(item.path), item.path_length);
         fwrite(item.path, 1, item.path_length, out);
-        if (item.failure.reason != REASON_NONE) {
-            fprintf(out, " %s", reason_name(item.failure.reason));
-            assert_true(item.failure.message[0] != 0);
+        if (item.entry.failure.reason != REASON_NONE) {
+            fprintf(out, " %s", reason_name(item.entry.failure.reason));
+            assert_true(item.entry.failure.message[0] != 0);
         }
         fputc('\n', out);
         count++;
-        bytes += item.bytes;
+        bytes += item.entry.bytes;
     }
     assert_int_equal(status, STATUS_END);
     assert_int_equal(walk_next(walk, &item, &err), STATUS_END);

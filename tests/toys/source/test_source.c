@@ -162,17 +162,18 @@ static void check_item(struct walk *walk, struct decode *decode, const struct wa
     struct image_info info;
     uint8_t rows[SIDE * SIDE * 3];
     uint64_t digest[2];
-    const struct source_member member = {item->path, item->where, item->bytes, item->mtime_ns};
+    const struct source_member member = {item->path, item->entry.where, item->entry.bytes,
+                                         item->entry.mtime_ns};
     struct error err = ERROR_INIT;
     assert_int_equal(walk_open_member(&blob, walk, item->source, &member, &failure), REASON_NONE);
-    assert_int_equal(blob.bytes, item->bytes);
+    assert_int_equal(blob.bytes, item->entry.bytes);
     assert_int_equal(decode_ready(decode, &err), STATUS_OK);
     assert_int_equal(decode_begin(decode, &blob, item->path, &info, &failure), REASON_NONE);
     assert_int_equal(info.out_width, SIDE);
     assert_int_equal(info.out_height, SIDE);
     assert_int_equal(decode_rows(decode, rows, SIDE * 3, SIDE, &failure), REASON_NONE);
     assert_int_equal(decode_end(decode, digest, &failure), REASON_NONE);
-    assert_int_equal(decode_bytes_read(decode), item->bytes);
+    assert_int_equal(decode_bytes_read(decode), item->entry.bytes);
     for (unsigned i = 0; i < sizeof rows; i++)
         assert_int_equal(rows[i], sample);
     blob_close(&blob);
@@ -224,7 +225,7 @@ static void decode_all_sources(struct decode *decode)
     for (unsigned i = 0; i < 9; i++) {
         const struct walk_item item = next_item(walk);
         assert_int_equal(item.sequence, i);
-        assert_int_equal(walk_opens_in_order(item.where), item.source != 1);
+        assert_int_equal(walk_opens_in_order(item.entry.where), item.source != 1);
         assert_int_equal(item.source, i < 3 ? 0 : i < 7 ? 1 : 2);
         check_item(walk, decode, &item, i < 3 ? (int)i : i < 7 ? 97 + (int)i : (int)i - 7);
     }
@@ -263,7 +264,8 @@ static void a_member_that_cannot_be_opened(void **state)
     for (unsigned i = 0; i < 14; i++)
         item = next_item(walk);
     assert_string_equal(item.path, "13.ppm");
-    const struct source_member member = {item.path, item.where, item.bytes, item.mtime_ns};
+    const struct source_member member = {item.path, item.entry.where, item.entry.bytes,
+                                         item.entry.mtime_ns};
     assert_int_equal(walk_open_member(&blob, walk, 0, &member, &failure), REASON_UNREADABLE);
     assert_string_equal(failure.message, "there is no number 13");
     assert_false(blob_is_open(&blob));
