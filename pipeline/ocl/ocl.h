@@ -217,8 +217,7 @@ enum status ocl_flush(struct ocl_queue *queue, struct error *err);
 /* clFinish: for shutdown and tests only; errors are reported by the events. */
 void ocl_finish(struct ocl_queue *queue);
 
-/* Blocks until the event is complete, without spinning (a callback signals a condition, or the
- * event is polled, see ocl_watch.h); flushes `queue` first. STATUS_FAILED if the event ended with a
+/* Blocks until the event is complete, on NVIDIA by polling (see ocl_watch.h); flushes `queue` first. STATUS_FAILED if the event ended with a
  * negative status. */
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);
 

@@ -470,52 +470,11 @@ void ocl_finish(struct ocl_queue *queue)
     clFinish(queue->handle);
 }
 
-/* Lives on the stack of the waiting thread, which does not return before the callback has run. */
-struct waiter {
-    pthread_mutex_t lock;
-    pthread_cond_t done_cond;
-    bool done;
-    cl_int status;
-};
-
-static void wake_waiter(cl_int status, void *context)
-{
-    struct waiter *waiter = context;
-    pthread_mutex_lock(&waiter->lock);
-    waiter->status = status;
-    waiter->done = true;
-    pthread_cond_signal(&waiter->done_cond);
-    pthread_mutex_unlock(&waiter->lock);
-}
-
-/* Blocks until the callback has run. */
-static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bool flushed,
-                                     cl_int *state, struct error *err)
-{
-    struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .done_cond = PTHREAD_COND_INITIALIZER};
-    enum status status = ocl_on_complete(queue->context, event, wake_waiter, &waiter, err);
-    if (status != STATUS_OK)
-        return status;
-    if (!flushed) {
-        /* The callback may never run: finish the command first, so that `waiter` can be freed. */
-        clFinish(queue->handle);
-    }
-    pthread_mutex_lock(&waiter.lock);
-    while (!waiter.done)
-        pthread_cond_wait(&waiter.done_cond, &waiter.lock);
-    pthread_mutex_unlock(&waiter.lock);
-    *state = waiter.status;
-    pthread_mutex_destroy(&waiter.lock);
-    pthread_cond_destroy(&waiter.done_cond);
-    return STATUS_OK;
-}
-
 /* Shorter waits are not worth a sleep, which ends 50 us late or more. */
 #define SPIN_NS 1000000
 
 /* Polls the event without a pause at first, then at intervals that grow with the time waited: short
- * commands are not delayed, long ones do not occupy a core. */
+ * commands are not delayed, long ones do not occupy a core. Returns the event's final state. */
 static cl_int wait_by_looking(cl_event event)
 {
     const int64_t start = clock_now();
@@ -531,22 +490,14 @@ static cl_int wait_by_looking(cl_event event)
 
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
 {
-    struct error flush_error = ERROR_INIT;
-    enum status flushed = ocl_flush(queue, &flush_error);
-    cl_int state = ocl_watch_state(event);
-    if (state > CL_COMPLETE && queue->context->watch && flushed == STATUS_OK) {
-        state = wait_by_looking(event);
-    } else if (state > CL_COMPLETE) {
-        enum status status = wait_for_callback(queue, event, flushed == STATUS_OK, &state, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    const enum status flushed = ocl_flush(queue, err);
+    if (!queue->context->watch || flushed != STATUS_OK)
+        clWaitForEvents(1, &event); /* NVIDIA's driver spins here; an error shows in the state */
+    const cl_int state = wait_by_looking(event);
     if (state < 0)
         return ocl_error(err, state, "event",
                          "a command on the %s queue of %s failed; the device may be lost or out of "
                          "memory",
                          queue->track_name, queue->context->device.name);
-    if (flushed != STATUS_OK && err)
-        *err = flush_error;
     return flushed;
 }

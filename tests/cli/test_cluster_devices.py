@@ -196,13 +196,13 @@ def test_a_device_fails_at_a_level(place, several, tmp_path, case):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("call", ("launch", "transfer", "callback", "buffer", "queue", "kernel"))
+@pytest.mark.parametrize("call", ("launch", "transfer", "event", "buffer", "queue", "kernel"))
 def test_a_device_fails(place, several, restarts, tmp_path, call):
     """The other device continues from the same point, and a notice names the device that failed."""
     if not FAULTS.exists():
         pytest.skip(f"{FAULTS} is not built")
     failed = 0
-    for nth in (40, 400) if call in ("launch", "transfer", "callback") else (2,):
+    for nth in (40, 400) if call in ("launch", "transfer", "event") else (2,):
         env = {**several[2], "LD_PRELOAD": FAULTS, "CLPIPE_FAULT": f"{call} * {nth} -5",
                "CLPIPE_FAULT_NOTE": tmp_path / "note"}
         result = cluster(place, tmp_path / "x.h5", *restarts[0], env=env)
