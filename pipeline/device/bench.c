@@ -6,8 +6,9 @@
 #include "device/bench.h"
 
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/random.h"
-#include "device/plain.h"
+#include "base/workers.h"
 #include "features/kind.h"
 
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #define BYTES_SHARED (64ull << 20)
 #define BYTES_COPIED (1ull << 30)
 #define BYTES_MIN    (1ull << 20)
+#define TABLES       4 /* of a thread of the plain loop */
 
 struct bench {
     struct bench_config config;
@@ -33,10 +35,12 @@ struct bench {
     cl_kernel read_kernel;
     /* The pictures made by bench_fill: */
     uint32_t width, height, pictures;
-    uint64_t stride; /* bytes from picture to picture */
-    struct plain *plain;
-    double *seconds, *ratio; /* per round; ratio: the plain loop's time over the kernel's */
-    unsigned done, compared; /* rounds done, rounds compared */
+    uint64_t stride;                 /* bytes from picture to picture */
+    struct workers *workers;         /* of the plain loop */
+    double *seconds, *ratio;         /* per round; ratio: the plain loop's time over the kernel's */
+    uint32_t (*tables)[TABLES][768]; /* per thread of the plain loop */
+    struct held held;                /* these arrays */
+    unsigned done, compared;         /* rounds done, rounds compared */
     int64_t started;
 };
 
@@ -168,28 +172,18 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
     bench->capacity = choose_capacity(config, device);
     if (bench->config.rounds < 1 || bench->config.rounds > ROUNDS_MAX)
         bench->config.rounds = bench->config.rounds < 1 ? 1 : ROUNDS_MAX;
-    bench->seconds = calloc(bench->config.rounds, sizeof *bench->seconds);
-    bench->ratio = calloc(bench->config.rounds, sizeof *bench->ratio);
+    bench->seconds = held_array(&bench->held, bench->config.rounds, sizeof *bench->seconds);
+    bench->ratio = held_array(&bench->held, bench->config.rounds, sizeof *bench->ratio);
+    bench->tables = held_array(&bench->held, config->threads, sizeof *bench->tables);
     enum status status = STATUS_FAILED;
-    if (!bench->seconds || !bench->ratio) {
-        error_memory(err, sizeof *bench->seconds, "the benchmark");
-        goto out;
-    }
-    status = config->threads ? plain_open(&bench->plain, config->threads, err) : STATUS_OK;
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_queue_open(&bench->queue, context, "bench", err);
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_buffer(&bench->pixels, context, CL_MEM_READ_ONLY, bench->capacity, NULL,
-                        "pictures", err);
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_buffer(&bench->sink, context, CL_MEM_READ_WRITE, 16, NULL, "a sink", err);
-    if (status != STATUS_OK)
-        goto out;
-    status = open_host(bench, err);
-    if (status != STATUS_OK)
+    if (held_check(&bench->held, "the benchmark", err) != STATUS_OK ||
+        workers_open(&bench->workers, config->threads, err) != STATUS_OK ||
+        ocl_queue_open(&bench->queue, context, "bench", err) != STATUS_OK ||
+        ocl_buffer(&bench->pixels, context, CL_MEM_READ_ONLY, bench->capacity, NULL, "pictures",
+                   err) != STATUS_OK ||
+        ocl_buffer(&bench->sink, context, CL_MEM_READ_WRITE, 16, NULL, "a sink", err) !=
+            STATUS_OK ||
+        open_host(bench, err) != STATUS_OK)
         goto out;
     status =
         ocl_context_kernel(&bench->read_kernel, context, "read_bandwidth", "read_bandwidth",
@@ -224,9 +218,8 @@ void bench_close(struct bench **out)
     ocl_buffer_release(&bench->pinned);
     ocl_buffer_release(&bench->pixels);
     ocl_queue_close(&bench->queue);
-    plain_close(&bench->plain);
-    free(bench->ratio);
-    free(bench->seconds);
+    workers_close(&bench->workers);
+    held_free(&bench->held);
     free(bench);
     *out = NULL;
 }
@@ -331,6 +324,43 @@ enum status bench_upload(struct bench_result *result, struct bench *bench, struc
     return status;
 }
 
+/* --- the plain C loop ------------------------------------------------------------------------ */
+
+/* Unrolled by hand: compilers do not unroll a loop over the tables at -O2. */
+#define COUNT_PIXEL(t)                                                                             \
+    tables[t][p[3 * (t)]]++;                                                                       \
+    tables[t][256 + p[3 * (t) + 1]]++;                                                             \
+    tables[t][512 + p[3 * (t) + 2]]++;
+
+/* A thread's part of the rows of all pictures: the baseline for kernels on CPU devices, four
+ * sub-tables used in turn and no further optimisation. */
+static void count_rows(void *context, uint64_t part)
+{
+    const struct bench *bench = context;
+    uint32_t(*tables)[768] = bench->tables[part];
+    const uint64_t rows = (uint64_t)bench->pictures * bench->height, parts = bench->config.threads;
+    const uint32_t width = bench->width, height = bench->height;
+    memset(tables, 0, sizeof *bench->tables);
+    for (uint64_t y = rows * part / parts; y < rows * (part + 1) / parts; y++) {
+        const uint8_t *p =
+            bench->host + y / height * bench->stride + y % height * (size_t)width * 3;
+        for (uint32_t x = 0; x < width; x += TABLES, p += 3 * TABLES) {
+            COUNT_PIXEL(0)
+            COUNT_PIXEL(1)
+            COUNT_PIXEL(2)
+            COUNT_PIXEL(3)
+        }
+    }
+}
+
+/* Counts all pictures into one histogram, and returns the wall-clock time. */
+static double count_plainly(struct bench *bench)
+{
+    const int64_t start = clock_now();
+    workers_run(bench->workers, count_rows, bench, bench->config.threads);
+    return clock_seconds_since(start);
+}
+
 /* --- histograms ------------------------------------------------------------------------------ */
 
 /* The expected counters of one picture. */
@@ -417,22 +447,14 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
     return tiles;
 }
 
-static struct plain_pictures plain_pictures(const struct bench *bench)
-{
-    return (struct plain_pictures){bench->host, bench->stride, bench->width, bench->height,
-                                   bench->pictures};
-}
-
 /* With `plain`, each launch is followed by the plain loop, so both run under the same conditions:
  * other programs and the CPU's clock affect times more than the choice of a kernel does. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
                                  uint32_t count, cl_mem counters, size_t counter_bytes, bool plain,
                                  struct error *err)
 {
-    struct plain_pictures pictures = plain_pictures(bench);
     begin(bench);
     for (bool warm = false; again(bench); warm = true) {
-        double seconds = 0;
         cl_event events[HISTOGRAM_EVENTS] = {NULL};
         if (ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes, OCL_NO_WAITS,
                              NULL, err) != STATUS_OK ||
@@ -440,8 +462,7 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
                               OCL_NO_WAITS, events, err) != STATUS_OK ||
             end_round(bench, warm, events, HISTOGRAM_EVENTS, err) != STATUS_OK)
             return STATUS_FAILED;
-        if (plain && plain_count(&seconds, bench->plain, &pictures, err) != STATUS_OK)
-            return STATUS_FAILED;
+        const double seconds = plain ? count_plainly(bench) : 0;
         if (warm && plain && bench->seconds[bench->done - 1] > 0)
             bench->ratio[bench->compared++] = seconds / bench->seconds[bench->done - 1];
     }
@@ -466,7 +487,7 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
         goto out;
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->words * bench->pictures * sizeof(uint32_t);
-    const bool plain = bench->plain &&
+    const bool plain = bench->config.threads > 0 &&
                        ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
                        feature->kind == &feature_rgb && feature->words == 768;
     if ((uint64_t)feature->words * bench->pictures > UINT32_MAX) {
@@ -475,29 +496,18 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
         status = error_remedy(err, REMEDY_SMALLER_LAUNCHES);
         goto out;
     }
-    status = histogram_open(&histogram, bench->context, &config, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = histogram_build(histogram, err);
-    if (status != STATUS_OK)
-        goto out;
-    tiles = make_tiles(&count, bench, histogram, feature, err);
-    if (!tiles) {
-        status = STATUS_FAILED;
+    if (histogram_open(&histogram, bench->context, &config, err) != STATUS_OK ||
+        histogram_build(histogram, err) != STATUS_OK ||
+        !(tiles = make_tiles(&count, bench, histogram, feature, err)) ||
+        ocl_buffer(&tile_buffer, bench->context, CL_MEM_READ_ONLY, count * sizeof *tiles, NULL,
+                   "tiles", err) != STATUS_OK ||
+        ocl_enqueue_write(bench->queue, "tiles", tile_buffer, true, 0, count * sizeof *tiles, tiles,
+                          OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL, "counters",
+                   err) != STATUS_OK) {
+        status = err->status;
         goto out;
     }
-    status = ocl_buffer(&tile_buffer, bench->context, CL_MEM_READ_ONLY, count * sizeof *tiles, NULL,
-                        "tiles", err);
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_enqueue_write(bench->queue, "tiles", tile_buffer, true, 0, count * sizeof *tiles,
-                               tiles, OCL_NO_WAITS, NULL, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL,
-                        "counters", err);
-    if (status != STATUS_OK)
-        goto out;
     status =
         time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, plain, err);
     if (status == STATUS_OK)
@@ -511,29 +521,26 @@ out:
     return status;
 }
 
-/* --- the plain C loop ------------------------------------------------------------------------ */
-
 enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err)
 {
     *result = (struct bench_result){0};
-    struct plain_pictures pictures = plain_pictures(bench);
     struct feature_set features = {0};
-    uint32_t want[768];
+    uint32_t want[768], got[768] = {0};
     enum status status = feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, err);
     if (status != STATUS_OK)
         return status;
     begin(bench);
     for (bool warm = false; again(bench); warm = true) {
-        double seconds = 0;
-        status = plain_count(&seconds, bench->plain, &pictures, err);
-        if (status != STATUS_OK)
-            return status;
+        const double seconds = count_plainly(bench);
         if (warm)
             bench->seconds[bench->done++] = seconds;
     }
     conclude(result, bench);
     status = count_picture(want, bench, &features.feature[0], err);
+    for (unsigned i = 0; i < bench->config.threads * TABLES; i++)
+        for (unsigned b = 0; b < 768; b++)
+            got[b] += bench->tables[i / TABLES][i % TABLES][b];
     for (unsigned b = 0; b < 768 && status == STATUS_OK; b++)
-        result->wrong += plain_counter(bench->plain, b) != (uint64_t)want[b] * bench->pictures;
+        result->wrong += got[b] != want[b] * bench->pictures;
     return status;
 }
