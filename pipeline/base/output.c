@@ -254,10 +254,12 @@ static void remove_abandoned(int directory, const char *name)
 
 bool output_is_temporary(const char *name, const char *final)
 {
-    size_t length = strlen(final), more = strlen(OUTPUT_TEMPORARY);
-    if (strncmp(name, final, length) != 0 || strncmp(name + length, OUTPUT_TEMPORARY, more) != 0)
+    const size_t length = final ? strlen(final) : 0, more = strlen(OUTPUT_TEMPORARY);
+    const char *suffix = final ? strncmp(name, final, length) == 0 ? name + length : NULL
+                               : strstr(name, OUTPUT_TEMPORARY);
+    if (!suffix || strncmp(suffix, OUTPUT_TEMPORARY, more) != 0)
         return false;
-    const char *number = name + length + more;
+    const char *number = suffix + more;
     return *number && number[strspn(number, "0123456789-")] == 0;
 }
 

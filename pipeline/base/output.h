@@ -54,7 +54,8 @@ bool output_sync(int descriptor);
 /* Removes the file, and temporary files of it that killed processes left behind. */
 void output_remove(const char *path);
 
-/* True if `name` is that of a temporary file (or directory) for `final`, both without directory. */
+/* True if `name` is that of a temporary file (or directory) for `final`, both without directory; NULL:
+ * for any. */
 bool output_is_temporary(const char *name, const char *final);
 
 /* Calls write() until all is written; STATUS_FAILED with errno (ENOSPC: "free some space"). */

@@ -1,5 +1,7 @@
-/* box.c: sums in plain C and, on x86, with the vector instructions of the processor. */
+/* box.c: sums of rows in loops that compilers vectorize; of columns, on x86, with SSE2. */
 #include "decode/box.h"
+
+#include "base/avx2.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,96 +12,47 @@
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-static void add_from(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t i,
-                     size_t count)
+#define BLOCK 1024u /* sums added up at a time, to stay in the first-level cache */
+
+ALWAYS_INLINE void add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count,
+                            size_t count)
 {
-    for (; i < count; i++)
-        for (unsigned r = 0; r < row_count; r++)
-            sums[i] = (uint16_t)(sums[i] + rows[r].bytes[i] * rows[r].weight);
+    for (size_t start = 0; start < count; start += BLOCK) {
+        const size_t end = count - start < BLOCK ? count : start + BLOCK;
+        for (unsigned r = 0; r < row_count; r++) {
+            const uint8_t *bytes = rows[r].bytes;
+            const uint16_t weight = rows[r].weight;
+            if (weight == 1)
+                for (size_t i = start; i < end; i++)
+                    sums[i] = (uint16_t)(sums[i] + bytes[i]);
+            else
+                for (size_t i = start; i < end; i++)
+                    sums[i] = (uint16_t)(sums[i] + bytes[i] * weight);
+        }
+    }
 }
 
-#if defined(__x86_64__)
-/* Adds up the first sums of a row; returns how many it has done. */
-__attribute__((target("avx2"))) static size_t
-add_whole(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count, bool begin)
+PLAIN_LOOPS static void add_plain(uint16_t *sums, const struct box_row *rows, unsigned row_count,
+                                  size_t count)
 {
-    size_t i = 0;
-    for (; i + 32 <= count; i += 32) {
-        __m256i *to = (__m256i *)(void *)(sums + i);
-        __m256i low = begin ? _mm256_setzero_si256() : _mm256_loadu_si256(to);
-        __m256i high = begin ? _mm256_setzero_si256() : _mm256_loadu_si256(to + 1);
-        for (unsigned r = 0; r < row_count; r++) {
-            const __m128i *from = (const __m128i *)(const void *)(rows[r].bytes + i);
-            low = _mm256_add_epi16(low, _mm256_cvtepu8_epi16(_mm_loadu_si128(from)));
-            high = _mm256_add_epi16(high, _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 1)));
-        }
-        _mm256_storeu_si256(to, low);
-        _mm256_storeu_si256(to + 1, high);
-    }
-    return i;
+    add_rows(sums, rows, row_count, count);
 }
 
-__attribute__((target("avx2"))) static size_t add_avx2(uint16_t *sums, const struct box_row *rows,
-                                                       unsigned row_count, size_t count)
+AVX2_LOOPS static void add_avx2(uint16_t *sums, const struct box_row *rows, unsigned row_count,
+                                size_t count)
 {
-    size_t i = 0;
-    for (; i + 32 <= count; i += 32) {
-        __m256i *to = (__m256i *)(void *)(sums + i);
-        __m256i low = _mm256_loadu_si256(to), high = _mm256_loadu_si256(to + 1);
-        for (unsigned r = 0; r < row_count; r++) {
-            const __m128i *from = (const __m128i *)(const void *)(rows[r].bytes + i);
-            const __m256i weight = _mm256_set1_epi16((short)rows[r].weight);
-            const __m256i left = _mm256_cvtepu8_epi16(_mm_loadu_si128(from));
-            const __m256i right = _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 1));
-            low = _mm256_add_epi16(low, _mm256_mullo_epi16(left, weight));
-            high = _mm256_add_epi16(high, _mm256_mullo_epi16(right, weight));
-        }
-        _mm256_storeu_si256(to, low);
-        _mm256_storeu_si256(to + 1, high);
-    }
-    return i;
+    add_rows(sums, rows, row_count, count);
 }
-
-static size_t add_sse2(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count)
-{
-    const __m128i zero = _mm_setzero_si128();
-    size_t i = 0;
-    for (; i + 16 <= count; i += 16) {
-        __m128i *to = (__m128i *)(void *)(sums + i);
-        __m128i low = _mm_loadu_si128(to), high = _mm_loadu_si128(to + 1);
-        for (unsigned r = 0; r < row_count; r++) {
-            const __m128i bytes =
-                _mm_loadu_si128((const __m128i *)(const void *)(rows[r].bytes + i));
-            const __m128i weight = _mm_set1_epi16((short)rows[r].weight);
-            low = _mm_add_epi16(low, _mm_mullo_epi16(_mm_unpacklo_epi8(bytes, zero), weight));
-            high = _mm_add_epi16(high, _mm_mullo_epi16(_mm_unpackhi_epi8(bytes, zero), weight));
-        }
-        _mm_storeu_si128(to, low);
-        _mm_storeu_si128(to + 1, high);
-    }
-    return i;
-}
-#endif
 
 void box_add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count,
                   bool begin)
 {
-    size_t done = 0;
-#if defined(__x86_64__)
-    bool whole = true;
-    for (unsigned r = 0; r < row_count; r++)
-        whole = whole && rows[r].weight == 1;
-    if (whole && __builtin_cpu_supports("avx2"))
-        done = add_whole(sums, rows, row_count, count, begin);
-#endif
     if (begin)
-        memset(sums + done, 0, (count - done) * sizeof *sums);
-#if defined(__x86_64__)
-    if (done == 0)
-        done = __builtin_cpu_supports("avx2") ? add_avx2(sums, rows, row_count, count)
-                                              : add_sse2(sums, rows, row_count, count);
-#endif
-    add_from(sums, rows, row_count, done, count);
+        memset(sums, 0, count * sizeof *sums);
+    if (cpu_has_avx2())
+        add_avx2(sums, rows, row_count, count);
+    else
+        add_plain(sums, rows, row_count, count);
 }
 
 /* --- boundaries ------------------------------------------------------------------------------ */

@@ -55,20 +55,15 @@ void tiff_source_note(struct tiff_source *source, const char *text)
         failure_set(source->failure, reason_of(source, text), "%s", text);
 }
 
-static void on_error(struct tiff_source *source, const char *format, va_list arguments)
+/* While pixels are read, takes errors, and warnings about missing or wrong data, which libtiff
+ * replaces with grey or white. */
+static void on_message(struct tiff_source *source, bool warning, const char *format,
+                       va_list arguments)
 {
     char text[160];
     vsnprintf(text, sizeof text, format, arguments);
-    if (source->reading)
-        tiff_source_note(source, text);
-}
-
-/* Warnings about missing or wrong data, which libtiff replaces with grey or white. */
-static void on_warning(struct tiff_source *source, const char *format, va_list arguments)
-{
-    char text[160];
-    vsnprintf(text, sizeof text, format, arguments);
-    if (source->reading && (strstr(text, "remature") || strstr(text, "Corrupt JPEG data")))
+    if (source->reading &&
+        (!warning || strstr(text, "remature") || strstr(text, "Corrupt JPEG data")))
         tiff_source_note(source, text);
 }
 
@@ -77,7 +72,7 @@ static int on_error_of(TIFF *file, void *user, const char *module, const char *f
 {
     (void)file;
     (void)module;
-    on_error(user, format, list);
+    on_message(user, false, format, list);
     return 1;
 }
 
@@ -86,7 +81,7 @@ static int on_warning_of(TIFF *file, void *user, const char *module, const char 
 {
     (void)file;
     (void)module;
-    on_warning(user, format, list);
+    on_message(user, true, format, list);
     return 1;
 }
 #else
@@ -95,14 +90,14 @@ static void on_any_error(thandle_t user, const char *module, const char *format,
 {
     (void)module;
     if (user)
-        on_error(user, format, list);
+        on_message(user, false, format, list);
 }
 
 static void on_any_warning(thandle_t user, const char *module, const char *format, va_list list)
 {
     (void)module;
     if (user)
-        on_warning(user, format, list);
+        on_message(user, true, format, list);
 }
 
 static void set_handlers(void)

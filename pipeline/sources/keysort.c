@@ -5,6 +5,7 @@
  * with cache misses. Here each word is read once per record and level, and records with equal words
  * proceed to the next word together. */
 #include "sources/keysort.h"
+#include <endian.h>
 #include <string.h>
 
 #define SMALL        20          /* insertion sort below this size */
@@ -34,17 +35,14 @@ static void load(struct record_reference *reference, const char *arena, size_t d
 {
     size_t length;
     const char *key = key_of(arena, reference, &length) + depth;
-    unsigned char bytes[8] = {0};
+    uint64_t word = 0;
     length -= depth;
     reference->left = length < 8 ? (uint32_t)length : 8;
     if (reference->left == 8)
-        memcpy(bytes, key, 8);
+        memcpy(&word, key, 8);
     else
-        memcpy(bytes, key, reference->left);
-    uint64_t word = 0;
-    for (int i = 0; i < 8; i++)
-        word = word << 8 | bytes[i];
-    reference->word = word;
+        memcpy(&word, key, reference->left);
+    reference->word = be64toh(word);
 }
 
 /* Compares the cached words. Zeros after a key's end equal zeros in a longer key: the shorter key

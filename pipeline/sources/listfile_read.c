@@ -350,8 +350,7 @@ static enum status read_archive(struct reading *reading, char kind, const char *
     reading->any = false;
     reading->archive_bytes = file.bytes;
     reading->archive_mtime_ns = file.mtime_ns;
-    bytes_cut(&reading->path, 0);
-    if (bytes_append(&reading->path, at, file.length, err) != STATUS_OK ||
+    if (bytes_set(&reading->path, at, file.length, err) != STATUS_OK ||
         bytes_append(&reading->path, "/", 1, err) != STATUS_OK)
         return STATUS_FAILED;
     reading->prefix = reading->path.length;

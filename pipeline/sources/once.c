@@ -62,10 +62,8 @@ static enum status drop_repeated(struct once *once, struct error *err)
             once->repeated++;
             continue;
         }
-        bytes_cut(&last, 0);
-        bytes_cut(&once->key, 0);
-        if ((status = bytes_append(&last, record.key, length, err)) ||
-            (status = bytes_append(&once->key, record.key, length, err)) ||
+        if ((status = bytes_set(&last, record.key, length, err)) ||
+            (status = bytes_set(&once->key, record.key, length, err)) ||
             (status = bytes_append(&once->key, record.payload, record.payload_length, err)))
             break;
         const struct extsort_record first = {.key = record.key + length,

@@ -172,10 +172,9 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
 /* Reports the directory itself as an entry, with a '/' at the end of its path. */
 static enum status found_directory(struct tree *tree, const struct entry *entry, struct error *err)
 {
-    bytes_cut(&tree->child, 0);
     const struct bytes *path = &tree->path;
-    enum status status = bytes_append(&tree->child, path->length ? path->data : ".",
-                                      path->length ? path->length : 1, err);
+    enum status status = bytes_set(&tree->child, path->length ? path->data : ".",
+                                   path->length ? path->length : 1, err);
     if (status == STATUS_OK)
         status = bytes_append(&tree->child, "/", 1, err);
     if (status != STATUS_OK)
@@ -304,21 +303,12 @@ static bool is_own(unsigned own)
     return own & OWN_MARK || (own & OWN_REPORT) == OWN_REPORT || (own & OWN_TREE) == OWN_TREE;
 }
 
-/* A directory that a process writes or left behind: "NAME.tmp-clpipe-PID". */
-static bool is_temporary(const struct bytes *path)
-{
-    const char *slash = path->length ? strrchr(path->data, '/') : NULL;
-    const char *suffix = path->length ? strstr(slash ? slash : path->data, OUTPUT_TEMPORARY) : NULL;
-    if (!suffix)
-        return false;
-    suffix += strlen(OUTPUT_TEMPORARY);
-    return *suffix && suffix[strspn(suffix, "0123456789-")] == 0;
-}
-
 static enum status read_entries(struct tree *tree, DIR *stream, struct error *err)
 {
     enum status status;
-    tree->own = is_temporary(&tree->path) ? OWN_MARK : 0;
+    const char *slash = strrchr(tree->path.data, '/');
+    /* A directory that a process writes or left behind. */
+    tree->own = output_is_temporary(slash ? slash + 1 : tree->path.data, NULL) ? OWN_MARK : 0;
     for (;;) {
         errno = 0;
         const struct dirent *entry = tree->own & OWN_MARK ? NULL : readdir(stream);
