@@ -7,6 +7,10 @@
 #include "decode/decode.h"
 #include "decode/input.h"
 
+/* The value of a macro as text. */
+#define CODEC_TEXT(x)  CODEC_TEXT_(x)
+#define CODEC_TEXT_(x) #x
+
 struct codec {
     /* Its library, with the version at run time if the library has one; NULL: clpipe's own code. */
     const char *(*library)(void);

@@ -26,11 +26,8 @@ struct gif {
 
 static const char *library_name(void)
 {
-#define TEXT(x)  TEXT_(x)
-#define TEXT_(x) #x
-    return "giflib " TEXT(GIFLIB_MAJOR) "." TEXT(GIFLIB_MINOR) "." TEXT(GIFLIB_RELEASE);
-#undef TEXT
-#undef TEXT_
+    return "giflib " CODEC_TEXT(GIFLIB_MAJOR) "." CODEC_TEXT(GIFLIB_MINOR) "." CODEC_TEXT(
+        GIFLIB_RELEASE);
 }
 
 static void gif_reset(void *state)

@@ -7,6 +7,7 @@
 #include "decode/heif_items.h"
 
 #include "base/array.h"
+#include "base/compare.h"
 #include "decode/pixel.h"
 
 #include <stdlib.h>
@@ -20,9 +21,9 @@
 #define MOST_BOXES      10000u
 #define MOST_PROPERTIES 4096u
 
-/* Decoding `whole` needs `part`. */
+/* Decoding `whole` needs `part`, which is the sort key. */
 struct need {
-    uint32_t whole, part;
+    uint32_t part, whole;
 };
 
 struct needs {
@@ -71,7 +72,7 @@ static void add(struct needs *needs, uint32_t whole, uint32_t part)
         return;
     }
     needs->need = more;
-    needs->need[needs->count++] = (struct need){whole, part};
+    needs->need[needs->count++] = (struct need){.part = part, .whole = whole};
 }
 
 /* Reads the content of 'iref': version and flags, then boxes "from, count, to...". false: too
@@ -219,25 +220,13 @@ static bool read_all(struct needs *needs, struct heif_items *items, struct input
 /* --- cycles ---------------------------------------------------------------------------------- */
 
 struct item {
-    uint32_t id, open; /* open: parts not counted yet */
+    uint32_t id, open; /* id: sort key; open: parts not counted yet */
     uint64_t parts;    /* pictures that it needs, itself included */
 };
 
-static int by_part(const void *a, const void *b)
-{
-    uint32_t x = ((const struct need *)a)->part, y = ((const struct need *)b)->part;
-    return (x > y) - (x < y);
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint32_t x = ((const struct item *)a)->id, y = ((const struct item *)b)->id;
-    return (x > y) - (x < y);
-}
-
 static struct item *find(struct item *items, size_t count, uint32_t id)
 {
-    return bsearch(&(struct item){.id = id}, items, count, sizeof *items, by_id);
+    return bsearch(&id, items, count, sizeof *items, compare_u32);
 }
 
 /* Lists the distinct items; returns their number. */
@@ -248,7 +237,7 @@ static size_t list_items(struct item *items, const struct needs *needs)
         items[2 * i] = (struct item){.id = needs->need[i].whole, .parts = 1};
         items[2 * i + 1] = (struct item){.id = needs->need[i].part, .parts = 1};
     }
-    qsort(items, 2 * needs->count, sizeof *items, by_id);
+    qsort(items, 2 * needs->count, sizeof *items, compare_u32);
     for (size_t i = 0; i < 2 * needs->count; i++) {
         if (count == 0 || items[count - 1].id != items[i].id)
             items[count++] = items[i];
@@ -267,7 +256,7 @@ static const char *count_parts(struct needs *needs, struct item *items, struct i
         if (items[i].open == 0)
             next[ready++] = &items[i];
     }
-    qsort(needs->need, needs->count, sizeof *needs->need, by_part);
+    qsort(needs->need, needs->count, sizeof *needs->need, compare_u32);
     for (; done < ready; done++) {
         const struct item *item = next[done];
         if (item->parts > MOST_PARTS)

@@ -78,15 +78,12 @@ struct jpeg {
 
 static const char *library_name(void)
 {
-#define TEXT(x)  TEXT_(x)
-#define TEXT_(x) #x
 #ifdef LIBJPEG_TURBO_VERSION
-    return "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION) " (API " TEXT(JPEG_LIB_VERSION) ")";
+    return "libjpeg-turbo " CODEC_TEXT(LIBJPEG_TURBO_VERSION) " (API " CODEC_TEXT(
+        JPEG_LIB_VERSION) ")";
 #else
-    return "libjpeg (API " TEXT(JPEG_LIB_VERSION) ")";
+    return "libjpeg (API " CODEC_TEXT(JPEG_LIB_VERSION) ")";
 #endif
-#undef TEXT
-#undef TEXT_
 }
 
 /* --- errors ---------------------------------------------------------------------------------- */

@@ -42,8 +42,7 @@ struct png {
 
 static const char *library_name(void)
 {
-    static const char text[] = "libpng " PNG_LIBPNG_VER_STRING;
-    return text;
+    return "libpng " PNG_LIBPNG_VER_STRING;
 }
 
 static void on_error(png_structp read, png_const_charp message)

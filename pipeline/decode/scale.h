@@ -60,7 +60,6 @@ struct scale_turn {
     uint32_t first;
     int32_t column, row;
 };
-/* The place of pixel (0, 0) of a picture of width x height pixels after its rotation, and the steps. */
 struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientation);
 
 /* The plain C reference: `scaled` is the upright image, packed, of the window's size. Sizes are as

@@ -75,10 +75,11 @@ struct item_stream {
 
 /* One archive. */
 struct one {
-    struct archive_file file; /* owns the name */
+    struct archive_file file; /* its name is that at the end */
     int fd;                   /* -1: not open */
     uint64_t used;
     struct item_stream *stream; /* used by the thread that opens in order */
+    char name[];
 };
 
 struct archives {
@@ -626,15 +627,12 @@ static enum status add_archive(struct one **out, struct archives *archives,
     if (!larger)
         return error_memory(err, array_bytes(archives->count, sizeof *larger), "archives");
     archives->one = larger;
-    struct one *one = calloc(1, sizeof *one);
-    char *name = strdup(file->name);
-    if (!one || !name) {
-        free(one);
-        free(name);
-        return error_memory(err, sizeof *one + strlen(file->name), "archives");
-    }
+    const size_t size = strlen(file->name) + 1;
+    struct one *one = malloc(sizeof *one + size);
+    if (!one)
+        return error_memory(err, sizeof *one + size, "archives");
     *one = (struct one){.file = *file, .fd = -1};
-    one->file.name = name;
+    one->file.name = memcpy(one->name, file->name, size);
     one->file.path = NULL;
     archives->one[archives->count++] = one;
     *out = one;
@@ -1052,7 +1050,6 @@ void archives_close(struct archives **archives)
         stop_stream(one);
         if (one->fd >= 0)
             close(one->fd);
-        free((char *)one->file.name);
         free(one);
     }
     pthread_mutex_destroy(&(*archives)->lock);

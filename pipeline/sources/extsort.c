@@ -34,7 +34,7 @@ struct merge_input {
 struct extsort {
     char *arena;
     size_t size, used, count; /* bytes; bytes of records; number of references */
-    char *directory;
+    const char *directory;
     struct stop *stop;
     size_t largest; /* bytes of the largest record */
     bool adding;
@@ -79,8 +79,8 @@ enum status extsort_open(struct extsort **out, const char *directory, uint64_t m
     sort->adding = true;
     sort->stop = stop;
     sort->arena = malloc(sort->size);
-    sort->directory = strdup(directory);
-    if (!sort->arena || !sort->directory) {
+    sort->directory = directory;
+    if (!sort->arena) {
         enum status status = error_memory(err, sort->size, "sorting the list of files");
         extsort_close(&sort);
         return status;
@@ -369,7 +369,6 @@ void extsort_close(struct extsort **sort)
     free((*sort)->inputs);
     free((*sort)->heap);
     free((*sort)->arena);
-    free((*sort)->directory);
     free(*sort);
     *sort = NULL;
 }

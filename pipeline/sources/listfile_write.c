@@ -26,7 +26,7 @@ struct item {
 
 struct writing {
     FILE *file;
-    const struct walk *walk;
+    const struct archives *archives; /* of the walk */
     struct listfile_summary *out;
     struct portion_total total, block;
     struct bytes path;   /* of an item of the walk, relative to the working directory */
@@ -81,7 +81,7 @@ static void put_archive(struct writing *writing, const char *path, size_t length
         entry->share = entry->share ? ENTRY_SHARE_REST : 0;
         return;
     }
-    const struct archive_file *about = archives_about(walk_archives(writing->walk), entry->where);
+    const struct archive_file *about = archives_about(writing->archives, entry->where);
     fprintf(writing->file, "%c %" PRIu64 " ", entry->share ? 'z' : 'a', about->bytes);
     put_time(writing->file, about->mtime_ns);
     fwrite(path, 1, length, writing->file);
@@ -163,9 +163,8 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
             status = stop_check(stop, "writing the list", err);
         if (archives_member(item.entry.where)) {
             /* A member's path is the archive's, a slash and its name. */
-            out.in_archive =
-                item.path_length -
-                (uint32_t)archives_about(walk_archives(walk), item.entry.where)->length;
+            out.in_archive = item.path_length -
+                             (uint32_t)archives_about(writing->archives, item.entry.where)->length;
         }
         if (status == STATUS_OK)
             status = make_path(path, source, &item, out.in_archive, err);
@@ -217,7 +216,9 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
                            const char *directory, uint64_t memory, struct stop *stop,
                            struct error *err)
 {
-    struct writing writing = {.walk = walk, .out = out, .offset = sizeof LISTFILE_BEGINNING};
+    struct writing writing = {.archives = walk_source(walk, 0)->shared->archives,
+                              .out = out,
+                              .offset = sizeof LISTFILE_BEGINNING};
     struct output *output = NULL;
     struct once *once = NULL;
     *out = (struct listfile_summary){.count = 0};
@@ -235,7 +236,7 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
         goto out;
     }
     fwrite(LISTFILE_BEGINNING, 1, sizeof LISTFILE_BEGINNING, writing.file);
-    if (walk_source_count(walk) > 1)
+    if (walk_source(walk, 1))
         status = once_open(&once, directory, memory, stop, err);
     if (status == STATUS_OK)
         status = take_items(&writing, walk, once, stop, err);

@@ -13,7 +13,7 @@
 #define BUFFER_SIZE (64 * 1024)
 
 struct spool {
-    char *directory;
+    const char *directory;
     int fd;           /* -1 until the first flush */
     uint64_t written; /* bytes in the file; the buffer follows them */
     size_t buffered;
@@ -40,11 +40,7 @@ enum status spool_open(struct spool **out, const char *directory, struct error *
     spool->fd = -1;
     spool->written = 0;
     spool->buffered = 0;
-    spool->directory = strdup(directory);
-    if (!spool->directory) {
-        free(spool);
-        return error_memory(err, strlen(directory) + 1, "a directory's name");
-    }
+    spool->directory = directory;
     *out = spool;
     return STATUS_OK;
 }
@@ -131,7 +127,6 @@ void spool_close(struct spool **spool)
         return;
     if ((*spool)->fd >= 0)
         close((*spool)->fd);
-    free((*spool)->directory);
     free(*spool);
     *spool = NULL;
 }

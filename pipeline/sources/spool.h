@@ -12,7 +12,8 @@
 
 struct spool;
 
-/* `directory` must exist; it is not used before the first write to disk. */
+/* `directory` must exist, but is not used before the first write to disk; its name stays valid while
+ * the spool is used. */
 enum status spool_open(struct spool **out, const char *directory, struct error *err);
 /* Appends. STATUS_FAILED with errno on disk errors. */
 enum status spool_write(struct spool *spool, const void *data, size_t size, struct error *err);

@@ -700,19 +700,9 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
     return from->kind->open(out, from, member, failure);
 }
 
-unsigned walk_source_count(const struct walk *walk)
-{
-    return walk->source_count;
-}
-
 const struct source *walk_source(const struct walk *walk, uint16_t source)
 {
-    return &walk->sources[source];
-}
-
-const struct archives *walk_archives(const struct walk *walk)
-{
-    return walk->shared.archives;
+    return source < walk->source_count ? &walk->sources[source] : NULL;
 }
 
 bool walk_reads_once(const struct walk *walk, uint16_t source)

@@ -43,8 +43,10 @@ struct walk;
 
 struct walk_config {
     struct walk_options options;
-    const char *spool_directory; /* existing directory for temporary files */
-    uint64_t memory;             /* bytes for sorting, at least 1 MiB; the walk uses up to 1 MiB
+    const char
+        *spool_directory; /* existing directory for temporary files; its name stays valid while
+                                  * the walk is used */
+    uint64_t memory;      /* bytes for sorting, at least 1 MiB; the walk uses up to 1 MiB
                                   * and a few times the longest path in addition */
     /* Files and directories that are never input: the output, its temporary files, its work
      * directory. Identified by device and inode if they exist, otherwise by directory and name;
@@ -113,10 +115,8 @@ static inline bool walk_opens_in_order(uint64_t where)
  * completely, even if that item is in another share. */
 uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen);
 
-/* The walk's sources, one of them, and the archives with members in the walk. */
-unsigned walk_source_count(const struct walk *walk);
+/* One of the walk's sources; NULL past the last. */
 const struct source *walk_source(const struct walk *walk, uint16_t source);
-const struct archives *walk_archives(const struct walk *walk);
 
 /* Can the items of the source be opened only once? */
 bool walk_reads_once(const struct walk *walk, uint16_t source);

@@ -142,7 +142,9 @@ static bool walk_shard(struct list_share *share, const char *source, uint64_t in
         const bool member = archives_member(item.entry.where);
         fuzz_check(item.path_length > 0 && strlen(item.path) == item.path_length);
         fuzz_check(!member ||
-                   item.path[archives_about(walk_archives(walk), item.entry.where)->length] == '/');
+                   item.path[archives_about(walk_source(walk, item.source)->shared->archives,
+                                            item.entry.where)
+                                 ->length] == '/');
         fuzz_check(item.entry.failure.reason < REASON_COUNT);
         items++;
         bytes += item.entry.bytes;
