@@ -32,25 +32,15 @@ struct output_directory {
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
 {
-    const char *shown = PATH_TEXT(path);
-    switch (errno_value) {
-    case ENOENT:
-        return error_errno(err, STATUS_FAILED, errno_value, call,
-                           "cannot write %s; the directory it would lie in must exist", shown);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return error_errno(err, STATUS_FAILED, errno_value, call,
-                           "cannot write %s; name a directory where you have permission to write",
-                           shown);
-    case ENOSPC:
-    case EDQUOT:
-        return error_errno(err, STATUS_FAILED, errno_value, call,
-                           "cannot write %s; free some space or name a directory on another disk",
-                           shown);
-    default:
-        return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s", shown);
-    }
+    const char *advice = "";
+    if (errno_value == ENOENT)
+        advice = "; the directory it would lie in must exist";
+    else if (errno_value == EACCES || errno_value == EPERM || errno_value == EROFS)
+        advice = "; name a directory where you have permission to write";
+    else if (errno_value == ENOSPC || errno_value == EDQUOT)
+        advice = "; free some space or name a directory on another disk";
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s%s", PATH_TEXT(path),
+                       advice);
 }
 
 /* --- removal --------------------------------------------------------------------------------- */

@@ -231,11 +231,6 @@ static enum reason local_end(struct decode *decode, uint64_t digest[2], struct f
     return REASON_NONE;
 }
 
-static uint64_t local_bytes_read(const struct decode *decode)
-{
-    return ((const struct local *)decode)->input.total;
-}
-
 static void local_close(struct decode *decode)
 {
     struct local *local = local_of(decode);
@@ -263,7 +258,6 @@ enum status decode_open(struct decode **out, const struct decode_options *option
         .stream = local_stream,
         .end = local_end,
         .abort = local_abort,
-        .bytes_read = local_bytes_read,
         .close = local_close,
     };
     *out = NULL;
@@ -272,7 +266,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
         free(local);
         return error_memory(err, sizeof *local + INPUT_BUFFER, "a decoder");
     }
-    local->base.ops = &ops;
+    local->base = (struct decode){.ops = &ops, .ahead = 1, .bytes_read = &local->input.total};
     local->options = *options;
     local->input.stop = options->stop;
     local->input.colours = &local->colours;
@@ -289,7 +283,7 @@ enum status decode_ready(struct decode *decode, struct error *err)
 
 unsigned decode_ahead(const struct decode *decode)
 {
-    return decode->ops->ahead ? decode->ops->ahead(decode) : 1;
+    return decode->ahead;
 }
 
 void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count)
@@ -349,7 +343,7 @@ void decode_abort(struct decode *decode)
 
 uint64_t decode_bytes_read(const struct decode *decode)
 {
-    return decode->ops->bytes_read(decode);
+    return *decode->bytes_read;
 }
 
 void decode_close(struct decode **decode)

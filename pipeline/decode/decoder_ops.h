@@ -10,7 +10,6 @@
 struct decoder_ops {
     /* NULL if nothing needs starting and files are not read ahead. */
     enum status (*ready)(struct decode *decode, struct error *err);
-    unsigned (*ahead)(const struct decode *decode);
     void (*announce)(struct decode *decode, const struct decode_file *files, unsigned count);
     enum reason (*begin)(struct decode *decode, const struct blob *blob, const char *path,
                          struct image_info *info, struct failure *failure);
@@ -21,13 +20,14 @@ struct decoder_ops {
     bool (*stream)(struct decode *decode, void *dst); /* NULL: begin never sets stream_bytes */
     enum reason (*end)(struct decode *decode, uint64_t digest[2], struct failure *failure);
     void (*abort)(struct decode *decode);
-    uint64_t (*bytes_read)(const struct decode *decode);
     void (*close)(struct decode *decode);
 };
 
 struct decode {
     const struct decoder_ops *ops;
-    unsigned display_scale; /* scale for display of the next file; 0: use the options */
+    unsigned ahead;             /* decode_ahead */
+    unsigned display_scale;     /* scale for display of the next file; 0: use the options */
+    const uint64_t *bytes_read; /* decode_bytes_read */
 };
 
 #endif

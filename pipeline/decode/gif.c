@@ -68,6 +68,8 @@ static enum reason fail(struct gif *gif, int code, struct failure *failure)
     return failure_set(failure, REASON_CORRUPT, "%s", text ? text : "broken data");
 }
 
+_Static_assert(sizeof(GifColorType) == 3, "three bytes: R, G, B");
+
 static void read_colours(struct gif *gif)
 {
     const ColorMapObject *map =
@@ -75,19 +77,12 @@ static void read_colours(struct gif *gif)
     const ColorMapObject *global = gif->file->SColorMap;
     for (int i = 0; i < 256; i++) {
         memset(gif->colour[i], map ? 0 : i, 3);
-        if (map && i < map->ColorCount) {
-            gif->colour[i][0] = map->Colors[i].Red;
-            gif->colour[i][1] = map->Colors[i].Green;
-            gif->colour[i][2] = map->Colors[i].Blue;
-        }
+        if (map && i < map->ColorCount)
+            memcpy(gif->colour[i], &map->Colors[i], 3);
     }
     memset(gif->background, 0, 3);
-    if (global && gif->file->SBackGroundColor < global->ColorCount) {
-        const GifColorType *colour = &global->Colors[gif->file->SBackGroundColor];
-        gif->background[0] = colour->Red;
-        gif->background[1] = colour->Green;
-        gif->background[2] = colour->Blue;
-    }
+    if (global && gif->file->SBackGroundColor < global->ColorCount)
+        memcpy(gif->background, &global->Colors[gif->file->SBackGroundColor], 3);
 }
 
 /* Reads up to the first frame's descriptor. */

@@ -373,17 +373,11 @@ static unsigned count_sound(const struct isolated *isolated, const struct isolat
     return count;
 }
 
-static unsigned isolated_ahead(const struct decode *decode)
-{
-    const struct isolate_config *config = &((const struct isolated *)decode)->isolate->config;
-    return config->headers_only || config->max_seconds > 0 ? 1 : DECODE_AHEAD_MAX;
-}
-
 static void isolated_announce(struct decode *decode, const struct decode_file *files,
                               unsigned count)
 {
     struct isolated *isolated = isolated_of(decode);
-    assert(isolated->begun == isolated->files && count <= isolated_ahead(decode));
+    assert(isolated->begun == isolated->files && count <= decode->ahead);
     memcpy(isolated->file, files, count * sizeof *files);
     isolated->files = count;
     isolated->begun = isolated->answered = 0;
@@ -464,6 +458,7 @@ static enum reason isolated_begin(struct decode *decode, const struct blob *blob
         begin_files(isolated);
     assert(isolated->file[isolated->begun].blob == blob);
     struct isolate_answer *answer = isolated->current = &isolated->answer[isolated->begun++];
+    decode->bytes_read = &answer->bytes_read;
     isolated->row = 0;
     if (!answer->ahead && is_over(answer)) {
         take_failure(failure, &answer->failure);
@@ -580,33 +575,29 @@ static void isolated_abort(struct decode *decode)
     isolated->state = FILE_NONE;
 }
 
-static uint64_t isolated_bytes_read(const struct decode *decode)
-{
-    return ((const struct isolated *)decode)->current->bytes_read;
-}
-
 enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err)
 {
     static const struct decoder_ops ops = {
         .ready = isolated_ready,
-        .ahead = isolated_ahead,
         .announce = isolated_announce,
         .begin = isolated_begin,
         .rows = isolated_rows,
         .end = isolated_end,
         .abort = isolated_abort,
-        .bytes_read = isolated_bytes_read,
         .close = isolated_close,
     };
     *out = NULL;
     struct isolated *isolated = calloc(1, sizeof *isolated);
     if (!isolated)
         return error_memory(err, sizeof *isolated, "an isolated decoder");
-    *isolated = (struct isolated){.base.ops = &ops,
+    const struct isolate_config *config = &isolate->config;
+    const bool alone = config->headers_only || config->max_seconds > 0;
+    *isolated = (struct isolated){.base = {.ops = &ops,
+                                           .ahead = alone ? 1 : DECODE_AHEAD_MAX,
+                                           .bytes_read = &isolated->answer[0].bytes_read},
                                   .isolate = isolate,
                                   .memory = -1,
-                                  .socket = -1,
-                                  .current = isolated->answer};
+                                  .socket = -1};
     enum status status = share_memory(isolated, err);
     if (status == STATUS_OK)
         status = isolated_ready(&isolated->base, err);

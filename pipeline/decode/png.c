@@ -203,6 +203,8 @@ static enum reason read_profile(struct png *png, uint64_t *memory, struct failur
     return failure->reason;
 }
 
+_Static_assert(sizeof(png_color) == 3, "three bytes: R, G, B");
+
 static void read_palette(struct png *png)
 {
     png_colorp colour = NULL;
@@ -211,11 +213,8 @@ static void read_palette(struct png *png)
     for (int i = 0; i < 256; i++)
         png->palette[i][3] = 255;
     png_get_PLTE(png->read, png->info, &colour, &count);
-    for (int i = 0; i < count && i < 256; i++) {
-        png->palette[i][0] = colour[i].red;
-        png->palette[i][1] = colour[i].green;
-        png->palette[i][2] = colour[i].blue;
-    }
+    for (int i = 0; i < count && i < 256; i++)
+        memcpy(png->palette[i], &colour[i], 3);
 }
 
 static void read_transparency(struct png *png)

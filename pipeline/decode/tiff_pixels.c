@@ -23,74 +23,51 @@ static uint32_t sample_at(const uint8_t *row, size_t i, uint32_t bits)
     return v;
 }
 
-static uint32_t colours_of(const struct tiff_layout *layout)
+/* Sample s of pixel x, of a row in each plane or in the only one. */
+static uint32_t sample_of(const struct tiff_layout *layout, const uint8_t *const *planes, size_t x,
+                          uint32_t s)
 {
-    return layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
+    return layout->separate ? sample_at(planes[s], x, layout->bits)
+                            : sample_at(planes[0], x * layout->samples + s, layout->bits);
 }
 
-/* Reduces colour samples to 8 bits. */
-static void reduce(uint32_t c[4], const struct tiff_layout *layout, const uint32_t *v)
-{
-    for (uint32_t i = 0; i < colours_of(layout); i++)
-        c[i] = layout->bits == 8 ? v[i] : pixel_scale(v[i], (1u << layout->bits) - 1);
-}
-
-/* The pixel's colour before alpha; v: its first samples. */
-static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const uint32_t *v)
-{
-    uint32_t c[4];
-    if (layout->kind == TIFF_PALETTE) {
-        memcpy(out, layout->palette[v[0] & 255], 3);
-        return;
-    }
-    reduce(c, layout, v);
-    for (int i = 0; i < 3; i++) {
-        if (layout->kind == TIFF_CMYK)
-            out[i] = (uint8_t)(((255 - c[i]) * (255 - c[3]) + 127) / 255);
-        else if (layout->kind == TIFF_RGB)
-            out[i] = (uint8_t)c[i];
-        else
-            out[i] = (uint8_t)(layout->kind == TIFF_WHITE_IS_0 ? 255 - c[0] : c[0]);
-    }
-}
-
-/* Reads the first samples of pixel x: its colour, or a palette index. */
-static void samples_of(uint32_t v[4], const struct tiff_layout *layout,
+/* Writes the colour of pixel x before alpha. */
+static void put_colour(uint8_t *dst, const struct tiff_layout *layout, bool inks,
                        const uint8_t *const *planes, size_t x)
 {
-    for (uint32_t s = 0; s < colours_of(layout); s++)
-        v[s] = layout->separate ? sample_at(planes[s], x, layout->bits)
-                                : sample_at(planes[0], x * layout->samples + s, layout->bits);
-}
-
-static uint8_t alpha_of(const struct tiff_layout *layout, const uint8_t *const *planes, size_t x)
-{
-    uint32_t at = (uint32_t)layout->alpha_at;
-    uint32_t a = layout->separate ? sample_at(planes[at], x, layout->bits)
-                                  : sample_at(planes[0], x * layout->samples + at, layout->bits);
-    return pixel_scale(a, (1u << layout->bits) - 1);
+    const uint32_t colours = layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
+    uint32_t c[4] = {0};
+    if (layout->kind == TIFF_PALETTE) {
+        memcpy(dst, layout->palette[sample_of(layout, planes, x, 0) & 255], 3);
+        return;
+    }
+    for (uint32_t i = 0; i < colours; i++)
+        c[i] = pixel_scale(sample_of(layout, planes, x, i), (1u << layout->bits) - 1);
+    for (int i = 0; i < (inks ? 4 : 3); i++) {
+        if (inks)
+            dst[i] = (uint8_t)(255 - c[i]);
+        else if (layout->kind == TIFF_CMYK)
+            dst[i] = (uint8_t)(((255 - c[i]) * (255 - c[3]) + 127) / 255);
+        else if (layout->kind == TIFF_RGB)
+            dst[i] = (uint8_t)c[i];
+        else
+            dst[i] = (uint8_t)(layout->kind == TIFF_WHITE_IS_0 ? 255 - c[0] : c[0]);
+    }
 }
 
 void tiff_put_pixels(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout, bool inks,
                      const uint8_t *const *planes, uint32_t count)
 {
-    const size_t bytes = inks ? 4 : 3;
     if (layout->kind == TIFF_RGB && layout->bits == 8 && layout->samples == 3 &&
         !layout->separate) {
         memcpy(dst, planes[0], 3 * (size_t)count);
         return;
     }
-    for (size_t x = 0; x < count; x++, dst += bytes) {
-        uint32_t v[4] = {0}, c[4];
-        samples_of(v, layout, planes, x);
-        if (inks)
-            reduce(c, layout, v);
-        else
-            colour_of(dst, layout, v);
-        for (size_t i = 0; i < bytes && inks; i++)
-            dst[i] = (uint8_t)(255 - c[i]);
+    for (size_t x = 0; x < count; x++, dst += inks ? 4 : 3) {
+        put_colour(dst, layout, inks, planes, x);
         if (layout->alpha_at >= 0)
-            alphas[x] = alpha_of(layout, planes, x);
+            alphas[x] = pixel_scale(sample_of(layout, planes, x, (uint32_t)layout->alpha_at),
+                                    (1u << layout->bits) - 1);
     }
 }
 

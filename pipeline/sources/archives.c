@@ -605,16 +605,16 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     }
     if (status == STATUS_OK)
         status = stop_check(input.stop, "listing an archive", err);
+    const bool good = status == STATUS_OK && failure.reason == REASON_NONE;
     /* An empty tar is valid; libarchive reports an empty zip if the directory is not found. */
-    if (status == STATUS_OK && reader && code == ARCHIVE_EOF && number == 0 && is_zip(reader))
+    if (good && code != ARCHIVE_EOF)
+        headers_failure(&failure, reader, &input);
+    else if (good && is_zip(reader) && number == 0)
         failure_set(&failure, REASON_CORRUPT, "a zip without members");
-    else if (status == STATUS_OK && reader && code == ARCHIVE_EOF && is_zip(reader) &&
-             (entries = count_entries(&input)) > number)
+    else if (good && is_zip(reader) && (entries = count_entries(&input)) > number)
         failure_set(&failure, REASON_CORRUPT,
                     "%llu of %llu entries are missing, or have the place of another one",
                     (unsigned long long)(entries - number), (unsigned long long)entries);
-    if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
-        headers_failure(&failure, reader, &input);
     close_reader(reader, &input);
     return status == STATUS_OK && failure.reason != REASON_NONE ? add_failed(members, &failure, err)
                                                                 : status;
