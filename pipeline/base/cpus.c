@@ -69,6 +69,18 @@ static bool read_line(char *line, size_t size, const char *root, const char *dir
     return read;
 }
 
+/* Reads a number above 0; 0 if there is none. "max" and v1's -1 mean no limit; parse_u64() rejects
+ * them. */
+static uint64_t read_number(const char *root, const char *directory, const char *name)
+{
+    char line[128];
+    uint64_t number;
+    return read_line(line, sizeof line, root, directory, name) &&
+                   parse_u64(&number, line, 1, UINT64_MAX)
+               ? number
+               : 0;
+}
+
 static uint64_t quota_of(const char *root, const char *directory, bool v2)
 {
     char line[128], *rest;
@@ -82,28 +94,18 @@ static uint64_t quota_of(const char *root, const char *directory, bool v2)
         if (!parse_u64(&quota, line, 1, UINT64_MAX) || !parse_u64(&period, rest, 1, UINT64_MAX))
             return 0;
     } else {
-        /* -1 means no quota; parse_u64() rejects it */
-        if (!read_line(line, sizeof line, root, directory, "cpu.cfs_quota_us") ||
-            !parse_u64(&quota, line, 1, UINT64_MAX))
-            return 0;
-        if (!read_line(line, sizeof line, root, directory, "cpu.cfs_period_us") ||
-            !parse_u64(&period, line, 1, UINT64_MAX))
+        quota = read_number(root, directory, "cpu.cfs_quota_us");
+        period = read_number(root, directory, "cpu.cfs_period_us");
+        if (quota == 0 || period == 0)
             return 0;
     }
     const uint64_t cpus = quota / period + (quota % period != 0);
     return cpus < MOST_CPUS ? cpus : MOST_CPUS;
 }
 
-/* "max" and v1's -1 mean no limit; parse_u64() rejects them. */
 static uint64_t memory_of(const char *root, const char *directory, bool v2)
 {
-    char line[128];
-    uint64_t bytes;
-    const char *name = v2 ? "memory.max" : "memory.limit_in_bytes";
-    return read_line(line, sizeof line, root, directory, name) &&
-                   parse_u64(&bytes, line, 1, UINT64_MAX)
-               ? bytes
-               : 0;
+    return read_number(root, directory, v2 ? "memory.max" : "memory.limit_in_bytes");
 }
 
 static const struct limit cpu_quota = {"cpu", quota_of}, memory_limit = {"memory", memory_of};

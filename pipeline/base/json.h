@@ -19,8 +19,7 @@ struct json {
     size_t length, capacity;
     int depth;
     bool first, failed, compact;
-    bool
-        script; /* set after json_init: also escapes what could end a script element or its lines */
+    bool script; /* set after json_init: also escapes what could end a script or its lines */
 };
 
 /* compact: no white space (for attributes); otherwise indented by two. */
