@@ -176,68 +176,53 @@ static void write_time(struct json *json, const char *key, int64_t nanoseconds)
     json_raw(json, key, text);
 }
 
-/* Opens the event of a span on its lane and writes all but "args". Under the lock; false: the trace
- * has failed. */
-static bool begin_span(struct trace *trace, unsigned track, const char *name, int64_t start,
-                       int64_t end)
+/* Writes the event of a span on its lane. detail may be NULL; times: queued and submitted, or
+ * NULL. */
+static void write_span(struct trace *trace, unsigned track, const char *name, int64_t start,
+                       int64_t end, const char *detail, const int64_t *times)
 {
-    if (trace->failure.status || track > trace->track_count)
-        return false;
-    if (end < start)
-        end = start;
-    struct track *t = &trace->tracks[track - 1];
-    unsigned lane = choose_lane(trace, t, start);
-    if (end > t->busy_till[lane])
-        t->busy_till[lane] = end;
+    if (!trace || track == 0)
+        return;
     struct json *json = &trace->json;
-    json_open_object(json, NULL);
-    json_string(json, "ph", "X");
-    json_string(json, "name", name);
-    json_uint(json, "pid", t->process);
-    json_uint(json, "tid", t->lanes[lane]);
-    write_time(json, "ts", start - clock_process_start());
-    write_time(json, "dur", end - start);
-    return true;
-}
-
-static void end_span(struct trace *trace)
-{
-    json_close_object(&trace->json);
-    if (trace->json.length >= FLUSH_BYTES || trace->json.failed)
-        flush(trace);
+    end = end < start ? start : end;
+    pthread_mutex_lock(&trace->lock);
+    if (!trace->failure.status && track <= trace->track_count) {
+        struct track *t = &trace->tracks[track - 1];
+        unsigned lane = choose_lane(trace, t, start);
+        if (end > t->busy_till[lane])
+            t->busy_till[lane] = end;
+        json_open_object(json, NULL);
+        json_string(json, "ph", "X");
+        json_string(json, "name", name);
+        json_uint(json, "pid", t->process);
+        json_uint(json, "tid", t->lanes[lane]);
+        write_time(json, "ts", start - clock_process_start());
+        write_time(json, "dur", end - start);
+        if (detail || times)
+            json_open_object(json, "args");
+        if (detail)
+            json_string(json, "detail", detail);
+        for (unsigned i = 0; times && i < 2; i++)
+            write_time(json, i ? "submitted" : "queued", times[i] - clock_process_start());
+        if (detail || times)
+            json_close_object(json);
+        json_close_object(json);
+        if (json->length >= FLUSH_BYTES || json->failed)
+            flush(trace);
+    }
+    pthread_mutex_unlock(&trace->lock);
 }
 
 void trace_span(struct trace *trace, unsigned track, const char *name, int64_t start, int64_t end,
                 const char *detail)
 {
-    if (!trace || track == 0)
-        return;
-    pthread_mutex_lock(&trace->lock);
-    if (begin_span(trace, track, name, start, end)) {
-        if (detail) {
-            json_open_object(&trace->json, "args");
-            json_string(&trace->json, "detail", detail);
-            json_close_object(&trace->json);
-        }
-        end_span(trace);
-    }
-    pthread_mutex_unlock(&trace->lock);
+    write_span(trace, track, name, start, end, detail, NULL);
 }
 
 void trace_command(struct trace *trace, unsigned track, const char *name, int64_t queued,
                    int64_t submitted, int64_t start, int64_t end)
 {
-    if (!trace || track == 0)
-        return;
-    pthread_mutex_lock(&trace->lock);
-    if (begin_span(trace, track, name, start, end)) {
-        json_open_object(&trace->json, "args");
-        write_time(&trace->json, "queued", queued - clock_process_start());
-        write_time(&trace->json, "submitted", submitted - clock_process_start());
-        json_close_object(&trace->json);
-        end_span(trace);
-    }
-    pthread_mutex_unlock(&trace->lock);
+    write_span(trace, track, name, start, end, NULL, (const int64_t[]){queued, submitted});
 }
 
 enum status trace_close(struct trace **trace, struct error *err)

@@ -117,10 +117,7 @@ static enum reason gif_begin(void *state, struct input *input, const struct deco
 {
     struct gif *gif = state;
     int error = 0;
-    gif->input = input;
-    gif->ended = false;
-    gif->row = 0;
-    gif->transparent = -1;
+    *gif = (struct gif){.input = input, .transparent = -1};
     gif->file = DGifOpen(gif, on_read, &error);
     if (!gif->file)
         return fail(gif, error, failure);

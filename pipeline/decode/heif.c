@@ -134,10 +134,7 @@ static void heif_reset(void *state)
     if (heif->context)
         heif_context_free(heif->context);
     free(heif->items.lists);
-    heif->image = NULL;
-    heif->handle = NULL;
-    heif->context = NULL;
-    heif->items.lists = NULL;
+    *heif = (struct heif){.image = NULL};
 }
 
 /* libheif's limit is a width, which it squares. */

@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#define RESTART_FIRST 0xd0
-#define RESTART_LAST  0xd7
-
 static bool has_tables(const struct jpeg_decompress_struct *info,
                        const jpeg_component_info *component)
 {
@@ -71,8 +68,8 @@ bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most, st
         code = input_byte(input);
         if (code == 0) {
             data[size++] = 0xff;
-        } else if (code >= RESTART_FIRST && code <= RESTART_LAST) {
-            if (code != (int)(RESTART_FIRST + segment % 8) || segment + 1 >= head->segments)
+        } else if (code >= JPEG_RST0 && code <= JPEG_RST0 + 7) {
+            if (code != (int)(JPEG_RST0 + segment % 8) || segment + 1 >= head->segments)
                 return false;
             border[++segment] = (uint32_t)size * 8;
             code = 0;

@@ -85,8 +85,7 @@ static void jxl_reset(void *state)
     if (jxl->decoder)
         JxlDecoderDestroy(jxl->decoder);
     free(jxl->pixels);
-    jxl->decoder = NULL;
-    jxl->pixels = NULL;
+    *jxl = (struct jxl){.decoder = NULL};
 }
 
 /* --- input ----------------------------------------------------------------------------------- */

@@ -46,17 +46,13 @@ static inline uint8_t pixel_scale(uint32_t v, uint32_t max)
     return (uint8_t)(((uint64_t)v * 255 + max / 2) / max);
 }
 
-static inline uint32_t pixel_background(enum alpha_mode mode)
-{
-    return mode == ALPHA_BLACK ? 0 : mode == ALPHA_GREY ? 128 : 255;
-}
-
 /* Colour c with alpha a over the background; unchanged with ALPHA_DROP. */
 static inline uint8_t pixel_over(uint32_t c, uint32_t a, enum alpha_mode mode)
 {
     if (mode == ALPHA_DROP || a == 255)
         return (uint8_t)c;
-    return (uint8_t)((c * a + pixel_background(mode) * (255 - a) + 127) / 255);
+    const uint32_t background = mode == ALPHA_BLACK ? 0 : mode == ALPHA_GREY ? 128 : 255;
+    return (uint8_t)((c * a + background * (255 - a) + 127) / 255);
 }
 
 /* The same for a premultiplied colour. */

@@ -88,9 +88,7 @@ static void png_reset(void *state)
     struct png *png = state;
     png_destroy_read_struct(&png->read, &png->info, NULL);
     free(png->raw);
-    png->raw = NULL;
-    png->read = NULL;
-    png->info = NULL;
+    *png = (struct png){.read = NULL};
 }
 
 /* Checks the header's size against --max-pixels first. The header must be the first chunk: libpng
@@ -116,7 +114,6 @@ static enum reason look_ahead(struct png *png, struct image_info *info, struct f
     size_t have = input_peek(png->input, INPUT_BUFFER);
     const uint8_t *data = png->input->buffer + png->input->position;
     uint64_t at = 8;
-    png->profile_at = 0;
     while (at + 8 <= have) {
         const uint32_t length = big_endian(data + at, 4);
         const uint8_t *name = data + at + 4;
@@ -209,7 +206,6 @@ static void read_palette(struct png *png)
 {
     png_colorp colour = NULL;
     int count = 0;
-    memset(png->palette, 0, sizeof png->palette);
     for (int i = 0; i < 256; i++)
         png->palette[i][3] = 255;
     png_get_PLTE(png->read, png->info, &colour, &count);
@@ -222,7 +218,6 @@ static void read_transparency(struct png *png)
     png_bytep alpha = NULL;
     png_color_16p key = NULL;
     int count = 0;
-    png->has_key = png->has_palette_alpha = false;
     if (!png_get_tRNS(png->read, png->info, &alpha, &count, &key))
         return;
     if (png->type == PNG_COLOR_TYPE_PALETTE) {
@@ -242,12 +237,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
                              struct image_info *info, struct failure *failure)
 {
     struct png *png = state;
-    png->input = input;
-    png->failure = failure;
-    png->short_of_data = false;
-    png->row = 0;
-    png->started = false;
-    png->allowance = UINT64_MAX;
+    *png = (struct png){.input = input, .failure = failure, .allowance = UINT64_MAX};
     if (check_size(png, options, info, failure) != REASON_NONE ||
         look_ahead(png, info, failure) != REASON_NONE)
         return failure->reason;

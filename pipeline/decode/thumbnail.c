@@ -23,10 +23,10 @@ struct thumbnail_maker {
     struct jpeg_error_mgr errors;
     jmp_buf escape;
     bool jpeg_made;
-    uint8_t *file; /* buffer for the JPEG */
-    unsigned long file_bytes;
-    size_t file_room;
 };
+
+/* The first size of a file's buffer, which the library enlarges. */
+#define FILE_BYTES 16384u
 
 /* --- JPEG ------------------------------------------------------------------------------------ */
 
@@ -81,25 +81,24 @@ void thumbnail_maker_free(struct thumbnail_maker *maker)
     if (maker->jpeg_made)
         jpeg_destroy_compress(&maker->jpeg);
     shrink_clear(&maker->shrink);
-    free(maker->file);
     free(maker->pixels);
     free(maker->upright);
     free(maker);
 }
 
-/* Encodes to maker->file. */
-static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_t width,
-                   uint32_t height)
+/* Returns the file; NULL: no memory. */
+static uint8_t *encode(struct thumbnail_maker *maker, uint32_t *bytes, const uint8_t *pixels,
+                       uint32_t width, uint32_t height)
 {
     struct jpeg_compress_struct *jpeg = &maker->jpeg;
-    if (setjmp(maker->escape)) {
+    uint8_t *const first = malloc(FILE_BYTES), *file = first;
+    unsigned long size = FILE_BYTES;
+    if (!first || setjmp(maker->escape)) {
         jpeg_abort_compress(jpeg);
-        return false;
+        free(first);
+        return NULL;
     }
-    /* The library uses this buffer or, if it is too small, allocates another one. */
-    uint8_t *const before = maker->file;
-    maker->file_bytes = maker->file_room;
-    jpeg_mem_dest(jpeg, &maker->file, &maker->file_bytes);
+    jpeg_mem_dest(jpeg, &file, &size);
     jpeg->image_width = width;
     jpeg->image_height = height;
     jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor =
@@ -114,11 +113,12 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
         jpeg_write_scanlines(jpeg, row, count);
     }
     jpeg_finish_compress(jpeg);
-    if (maker->file != before) {
-        free(before);
-        maker->file_room = maker->file_bytes;
-    }
-    return true;
+    if (file != first)
+        free(first);
+    /* It may be kept in memory for a while. */
+    uint8_t *exact = realloc(file, size);
+    *bytes = (uint32_t)size;
+    return exact ? exact : file;
 }
 
 /* --- pixels ---------------------------------------------------------------------------------- */
@@ -201,15 +201,7 @@ uint8_t *thumbnail_encode(struct thumbnail_maker *maker, uint32_t *bytes, const 
     if (!maker)
         return NULL;
     pixels = make_upright(maker, &width, &height, pixels, orientation);
-    if (!encode(maker, pixels, width, height))
-        return NULL;
-    /* A copy of exact size: it may be kept in memory for a while. */
-    uint8_t *file = malloc(maker->file_bytes);
-    if (file) {
-        memcpy(file, maker->file, maker->file_bytes);
-        *bytes = (uint32_t)maker->file_bytes;
-    }
-    return file;
+    return encode(maker, bytes, pixels, width, height);
 }
 
 uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes)

@@ -62,9 +62,7 @@ static void tiff_reset(void *state)
         TIFFClose(tiff->file);
     free(tiff->data);
     free(tiff->inks);
-    tiff->has_rgba = false;
-    tiff->file = NULL;
-    tiff->data = tiff->inks = NULL;
+    *tiff = (struct tiff){.file = NULL};
 }
 
 /* --- the directory --------------------------------------------------------------------------- */
@@ -105,7 +103,6 @@ static void read_palette(struct tiff *tiff)
 static void read_alpha(struct tiff *tiff, uint32_t colours)
 {
     uint16_t count = 0, *types = NULL;
-    tiff->layout.alpha_at = -1;
     if (!TIFFGetField(tiff->file, TIFFTAG_EXTRASAMPLES, &count, &types))
         return;
     for (uint32_t i = 0; i < count && colours + i < tiff->layout.samples; i++) {
@@ -182,7 +179,6 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
             TIFFSetField(tiff->file, TIFFTAG_SGILOGDATAFMT, SGILOGDATAFMT_8BIT);
         if (!TIFFRGBAImageOK(tiff->file, text))
             return failure_set(failure, REASON_UNSUPPORTED, "%s", text);
-        layout->alpha_at = -1;
         return REASON_NONE;
     }
     if (samples < colours)

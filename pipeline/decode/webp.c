@@ -40,8 +40,7 @@ static void webp_reset(void *state)
 {
     struct webp *webp = state;
     free(webp->pixels);
-    webp->pixels = NULL;
-    webp->direct = false;
+    *webp = (struct webp){.pixels = NULL};
 }
 
 static enum reason fail(const struct webp *webp, VP8StatusCode code, struct failure *failure)

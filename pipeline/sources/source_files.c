@@ -119,21 +119,14 @@ struct sorting {
     struct extsort *sort;
 };
 
-/* Should it be opened as an archive? */
-static bool is_archive(const struct source_listing *listing, const char *path, size_t length,
-                       const struct entry *entry)
-{
-    return listing->options->archives && entry->failure.reason == REASON_NONE &&
-           archive_promised(path, length);
-}
-
 static enum status sort_entry(void *context, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
     struct sorting *sorting = context;
     sorting->listing->found(sorting->listing);
-    /* An archive is sorted at the position of its members. */
-    if (is_archive(sorting->listing, path, length, entry)) {
+    /* An archive to be opened is sorted at the position of its members. */
+    if (sorting->listing->options->archives && entry->failure.reason == REASON_NONE &&
+        archive_promised(path, length)) {
         enum status status = bytes_set(&sorting->key, path, length, err);
         if (status || (status = bytes_append(&sorting->key, "/", 1, err)))
             return status;
@@ -314,22 +307,25 @@ static bool is_list(const char *name, const struct stat *st)
 /* Opens the directory in which the list was first given, if it is a different one. */
 static enum status open_directory_of_list(struct source *source, struct error *err)
 {
-    char shown[256], list[256], *here = path_working_directory(),
-                                *name = source->directory ? strdup(source->directory) : NULL;
-    if (here && name && strcmp(here, name) != 0 && name[0]) {
+    char shown[256], list[256];
+    if (!source->directory || !source->directory[0])
+        return STATUS_OK;
+    char *here = path_working_directory(), *name = strdup(source->directory);
+    const bool other = here && name && strcmp(here, name) != 0;
+    if (other) {
         path_from_utf8(name);
         source->fd = path_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY);
     }
-    const bool missing = here && name && strcmp(here, name) != 0 && name[0] && source->fd < 0;
     const int number = errno;
     free(here);
     free(name);
-    return missing ? error_errno(
-                         err, STATUS_USAGE, number, "open",
-                         "the paths of %s are relative to %s; if that has moved, add --relocate %s",
-                         path_for_message(list, sizeof list, source->name),
-                         path_for_message(shown, sizeof shown, source->directory), list)
-                   : STATUS_OK;
+    return other && source->fd < 0
+               ? error_errno(
+                     err, STATUS_USAGE, number, "open",
+                     "the paths of %s are relative to %s; if that has moved, add --relocate %s",
+                     path_for_message(list, sizeof list, source->name),
+                     path_for_message(shown, sizeof shown, source->directory), list)
+               : STATUS_OK;
 }
 
 static enum status take_standard_input(struct source *source, struct error *err)
