@@ -165,11 +165,6 @@ void h5_driver_use(hid_t access)
         H5Pset_driver(access, driver_id, NULL);
 }
 
-bool h5_driver_used(hid_t file)
-{
-    return find_open(file) != NULL;
-}
-
 int h5_driver_read_failed(const char **path)
 {
     for (const struct file *file = files; file; file = file->next) {
@@ -186,6 +181,12 @@ static struct file *find_of(hid_t object)
     H5_SCOPED hid_t file = object > 0 ? H5Iget_file_id(object) : H5I_INVALID_HID;
     struct file *open = find_open(file);
     return open;
+}
+
+int h5_driver_descriptor(hid_t object)
+{
+    const struct file *open = find_of(object);
+    return open && open->handle ? *(const int *)open->handle : -1;
 }
 
 void h5_driver_note_damage(hid_t object)

@@ -17,9 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes a file access property list use this driver; whether an open file uses it. */
+/* Makes a file access property list use this driver. */
 void h5_driver_use(hid_t access);
-bool h5_driver_used(hid_t file);
+
+/* The descriptor of the file of an object, which HDF5 keeps open; -1: not a file of this driver. */
+int h5_driver_descriptor(hid_t object);
 
 /* The error number of the first failed read of an open file, with its name; or 0, or
  * H5_DRIVER_DAMAGE: the data read was invalid (h5_driver_note_damage, for `object` or its file). */

@@ -69,16 +69,12 @@ static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
                            raw->shown);
 }
 
-/* Finds the file descriptor of a dataset; HDF5 keeps it open. */
 static void find_file(struct raw *raw, hid_t dataset)
 {
     struct stat st;
-    int *descriptor = NULL;
-    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
-    if (file >= 0 && h5_driver_used(file) &&
-        H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
-        fstat(*descriptor, &st) == 0) {
-        raw->fd = *descriptor;
+    const int fd = h5_driver_descriptor(dataset);
+    if (fstat(fd, &st) == 0) {
+        raw->fd = fd;
         raw->file_bytes = (uint64_t)st.st_size;
     }
 }

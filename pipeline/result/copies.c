@@ -39,15 +39,6 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
 
 /* --- values ------------------------------------------------------------------------------------ */
 
-static int descriptor_of(hid_t object)
-{
-    int *descriptor = NULL;
-    H5_SCOPED hid_t file = H5Iget_file_id(object);
-    const bool found =
-        H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor;
-    return found ? *descriptor : -1;
-}
-
 /* Copies within the kernel if possible, else through memory. */
 static enum status copy_bytes(const struct copies *copies, int to, uint64_t to_at, int from,
                               uint64_t from_at, uint64_t size, struct error *err)
@@ -83,8 +74,8 @@ static enum status copy_contiguous(const struct copies *copies, hid_t to, hid_t 
     const uint64_t bytes = H5Dget_storage_size(from);
     return at == HADDR_UNDEF || bytes == 0
                ? STATUS_OK
-               : copy_bytes(copies, descriptor_of(to), H5Dget_offset(to), descriptor_of(from), at,
-                            bytes, err);
+               : copy_bytes(copies, h5_driver_descriptor(to), H5Dget_offset(to),
+                            h5_driver_descriptor(from), at, bytes, err);
 }
 
 static enum status copy_chunks(const struct copies *copies, hid_t to, hid_t from,

@@ -605,21 +605,11 @@ bool h5_find_type(enum value_type *type, hid_t stored)
     return false;
 }
 
-/* The size of the open file in bytes. */
-static uint64_t file_size(hid_t object)
-{
-    H5_SCOPED hid_t file = H5Iget_file_id(object);
-    int *descriptor = NULL;
-    struct stat st;
-    return file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 &&
-                   descriptor && fstat(*descriptor, &st) == 0
-               ? (uint64_t)st.st_size
-               : 0;
-}
-
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
 {
-    const uint64_t file_bytes = file_size(dataset);
+    struct stat st;
+    const uint64_t file_bytes =
+        fstat(h5_driver_descriptor(dataset), &st) == 0 ? (uint64_t)st.st_size : 0;
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     const H5D_layout_t layout = H5Pget_layout(list);
     if (H5Pget_external_count(list) > 0)

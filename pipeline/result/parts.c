@@ -1,6 +1,7 @@
 /* parts.c: the manifest of a merged file, its checks, and its virtual datasets. */
 #include "result/parts.h"
 #include "base/path.h"
+#include "matrix/h5_driver.h"
 #include "result/rows.h"
 #include <assert.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static const struct table parts_table = {
 };
 
 struct parts {
-    void *handle; /* HDF5's serial number of the merged file */
+    int fd; /* HDF5's, of the merged file */
     char *path, *directory;
     struct member *member;
     unsigned count;
@@ -46,30 +47,20 @@ struct parts {
 /* The open merged files: the reader of a dataset knows only the dataset. */
 static struct parts *attached;
 
-static void *handle_of(hid_t file)
+/* The merged file of an object. */
+static struct parts *find_parts(hid_t object)
 {
-    void *handle = NULL;
-    return H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 ? handle : NULL;
-}
-
-static struct parts *find_parts(hid_t file)
-{
-    if (!attached)
-        return NULL;
-    void *handle = handle_of(file);
-    struct parts *parts = attached;
-    while (parts && parts->handle != handle)
+    const int fd = attached ? h5_driver_descriptor(object) : -1;
+    struct parts *parts = fd >= 0 ? attached : NULL;
+    while (parts && parts->fd != fd)
         parts = parts->next;
     return parts;
 }
 
-/* The merged file of a dataset, and the dataset's absolute name. */
+/* That of a dataset, and the dataset's absolute name. */
 static struct parts *find_parts_of(hid_t dataset, char *name, size_t size)
 {
-    if (!attached)
-        return NULL;
-    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
-    struct parts *parts = file > 0 ? find_parts(file) : NULL;
+    struct parts *parts = find_parts(dataset);
     const ssize_t length = parts ? H5Iget_name(dataset, name, size) : 0;
     return length > 0 && (size_t)length < size ? parts : NULL;
 }
@@ -369,7 +360,7 @@ static enum status open_parts(struct parts **out, hid_t file, const char *path, 
     struct parts *parts = calloc(1, sizeof *parts);
     if (!parts)
         return error_memory(err, sizeof *parts, "the parts");
-    parts->handle = handle_of(file);
+    parts->fd = h5_driver_descriptor(file);
     enum status status = STATUS_OK;
     if (!(parts->path = strdup(path)) || !(parts->directory = directory_of(path)))
         status = error_memory(err, strlen(path), "the parts");
@@ -414,7 +405,7 @@ enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
 
 void parts_detach(hid_t file)
 {
-    struct parts *parts = file > 0 ? find_parts(file) : NULL;
+    struct parts *parts = find_parts(file);
     if (!parts)
         return;
     struct parts **at = &attached;

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "features/kind.h"
 #include "features/stored.h"
+#include "matrix/h5_driver.h"
 #include "result/parts.h"
 #include "result/records.h"
 #include "result/result_internal.h"
@@ -527,10 +528,8 @@ enum status result_open_unfinished(struct result **out, hid_t file, struct error
 
 enum status result_check_current(const struct result *result, struct error *err)
 {
-    int *descriptor = NULL;
     struct stat open, named;
-    if (H5Fget_vfd_handle(result->file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
-        fstat(*descriptor, &open) == 0 && stat(result->path, &named) == 0 &&
+    if (fstat(h5_driver_descriptor(result->file), &open) == 0 && stat(result->path, &named) == 0 &&
         (open.st_ino != named.st_ino || open.st_dev != named.st_dev))
         return error_set(err, STATUS_FAILED,
                          "%s was replaced by another process while it was read: run the command "

@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "features/kind.h"
+#include "matrix/h5_driver.h"
 #include "result/carry.h"
 #include "result/checksums.h"
 #include "result/class_layer.h"
@@ -221,11 +222,9 @@ static enum status create_datasets(struct writing *w, struct error *err)
 /* Detects a lack of space before the rows are written. */
 static enum status reserve(const struct writing *w, struct error *err)
 {
-    int *descriptor = NULL;
     hsize_t size = 0;
     if (H5Fget_filesize(w->file, &size) < 0 || size == 0 ||
-        H5Fget_vfd_handle(w->file, H5P_DEFAULT, (void **)&descriptor) < 0 ||
-        fallocate(*descriptor, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
+        fallocate(h5_driver_descriptor(w->file), 0, 0, (off_t)size) == 0 || errno != ENOSPC)
         return STATUS_OK;
     return error_errno(err, STATUS_FAILED, ENOSPC, "fallocate", "cannot write %s (free some space)",
                        PATH_TEXT(w->path));
