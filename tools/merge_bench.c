@@ -99,28 +99,20 @@ static enum status write_shard(const struct shard *s, const char *path,
                                               .list_count = s->count * s->rows,
                                               .list_digest = "made-up"},
                                     .parameters = parameters};
-    struct row_lists lists = {NULL, NULL};
+    struct row_lists lists = {.images = {.run = NULL}};
     struct rewrite_report report;
-    enum status status = row_list_open(&lists.images, "/tmp", err);
-    if (!status)
-        status = row_list_open(&lists.failures, "/tmp", err);
-    if (!status)
-        status = row_list_add(lists.images, 0, 0, s->rows, err);
-    if (!status)
-        status = row_list_finish(lists.images, err);
-    if (!status)
-        status = row_list_finish(lists.failures, err);
+    enum status status = row_list_add(&lists.images, 0, 0, s->rows, err);
     const struct rewrite rewrite = {.output = path,
                                     .content = &content,
                                     .input = &input,
-                                    .images = lists.images,
-                                    .failures = lists.failures,
+                                    .images = &lists.images,
+                                    .failures = &lists.failures,
                                     .codes = true,
                                     .threads = 2,
                                     .run = &run};
     if (!status)
         status = rewrite_file(&report, &rewrite, err);
-    row_lists_close(&lists);
+    row_lists_clear(&lists);
     return status;
 }
 

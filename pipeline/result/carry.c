@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "base/process.h"
 #include "result/copies.h"
 #include "result/defined.h"
 #include "result/feature_matrix.h"
@@ -424,21 +423,20 @@ static enum status carry_next(struct carry *c, struct error *err)
 }
 
 /* Which row of the earlier file each row was, as a list. */
-static enum status list_earlier(struct row_list **list, const struct row_map *map,
-                                struct error *err)
+static enum status list_earlier(struct row_list *list, const struct row_map *map, struct error *err)
 {
-    enum status status = row_list_open(list, process_temporary_directory(), err);
+    enum status status = STATUS_OK;
     for (uint64_t i = 0; i < map->rows && !status; i++)
-        status = map->earlier[i] < 0 ? row_list_add(*list, ROW_LIST_NONE, 0, 1, err)
-                                     : row_list_add(*list, 0, (uint64_t)map->earlier[i], 1, err);
-    return status ? status : row_list_finish(*list, err);
+        status = map->earlier[i] < 0 ? row_list_add(list, ROW_LIST_NONE, 0, 1, err)
+                                     : row_list_add(list, 0, (uint64_t)map->earlier[i], 1, err);
+    return status;
 }
 
 enum status carry_objects(struct carry *c, struct error *err)
 {
-    struct row_list *list = NULL;
+    struct row_list list = {.run = NULL};
     enum status status = c->map->same ? STATUS_OK : list_earlier(&list, c->map, err);
-    c->rows = list;
+    c->rows = &list;
     if (!status && !c->map->same)
         status = find_rows_now(c, err);
     if (!status)
@@ -449,7 +447,7 @@ enum status carry_objects(struct carry *c, struct error *err)
         status = carry_neighbours(c, err);
     if (!status)
         status = carry_next(c, err);
-    row_list_close(&list);
+    row_list_clear(&list);
     free(c->row_now);
     c->row_now = NULL;
     return status;

@@ -200,7 +200,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
     if (moved) {
         h5_close(&list);
         list = H5Pcreate(H5P_DATASET_CREATE);
-        size[0] = row_list_rows(copies->rows);
+        size[0] = copies->rows->rows;
         H5Sset_extent_simple(space, rank, size, NULL);
     }
     H5Pset_obj_track_times(list, false);

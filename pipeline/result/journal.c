@@ -94,9 +94,8 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
 {
     struct records *records = &journal->records;
     const char *path = workdir_path(journal->workdir);
-    enum status status = row_lists_open(&journal->lists, path, err);
-    if (status || (status = records_scan(records, widths, features, stop, err)) ||
-        (status = workdir_check(journal->workdir, err)))
+    enum status status = records_scan(records, widths, features, stop, err);
+    if (status || (status = workdir_check(journal->workdir, err)))
         return status;
     if (records->damaged > 0)
         log_message(
@@ -174,7 +173,7 @@ void journal_close(struct journal **journal)
     free(j->ring);
     free_rows(j, &j->filling);
     free_rows(j, &j->flushed);
-    row_lists_close(&j->lists);
+    row_lists_clear(&j->lists);
     pthread_mutex_destroy(&j->lock);
     pthread_cond_destroy(&j->work);
     pthread_cond_destroy(&j->done);
@@ -549,10 +548,8 @@ enum status journal_finish(struct journal *journal, const struct row_lists **lis
     if (!status) {
         free_rows(journal, &journal->filling);
         free_rows(journal, &journal->flushed);
-        status = row_lists_finish(&journal->lists, err);
-    }
-    if (!status)
         status = records_rescan(&journal->records, journal->end, err);
+    }
     *tally = journal->tally;
     *lists = &journal->lists;
     pthread_mutex_unlock(&journal->lock);

@@ -615,7 +615,7 @@ static enum status read_part(void *context, const struct move_column *column, bo
 static enum status list_rows(struct merge *m, struct error *err)
 {
     const unsigned count = m->inputs.count;
-    enum status status = row_lists_open(&m->lists, process_temporary_directory(), err);
+    enum status status = STATUS_OK;
     m->input = calloc(count, sizeof *m->input);
     if (!m->input)
         return error_memory(err, count * sizeof *m->input, "the parts");
@@ -632,11 +632,11 @@ static enum status list_rows(struct merge *m, struct error *err)
         if (part->merged)
             status = result_open(&part->result, part->part.path, err);
         if (status == STATUS_OK)
-            status = row_list_add(m->lists.images, i, 0, m->inputs.part[i].rows, err);
+            status = row_list_add(&m->lists.images, i, 0, m->inputs.part[i].rows, err);
         if (status == STATUS_OK)
-            status = row_list_add(m->lists.failures, i, 0, part->failures, err);
+            status = row_list_add(&m->lists.failures, i, 0, part->failures, err);
     }
-    return status == STATUS_OK ? row_lists_finish(&m->lists, err) : status;
+    return status;
 }
 
 /* Sidecar texts are copied, like all texts. */
@@ -708,8 +708,8 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
                               .unnamed = config->unnamed,
                               .content = &m->parts.content,
                               .input = m->input,
-                              .images = m->lists.images,
-                              .failures = m->lists.failures,
+                              .images = &m->lists.images,
+                              .failures = &m->lists.failures,
                               .codes = has_codes(&m->inputs),
                               .compress = config->compress,
                               .threads = config->threads,
@@ -756,7 +756,7 @@ static void clear(struct merge *m)
     result_close(&inputs->first);
     h5_close(&inputs->replaced);
     free(m->input);
-    row_lists_close(&m->lists);
+    row_lists_clear(&m->lists);
     sidecars_close(&m->sidecars);
     codebooks_clear(&m->codebooks);
     signature_parts_clear(&m->parts);

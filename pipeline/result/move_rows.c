@@ -105,8 +105,7 @@ struct window {
 
 static struct row_run run_at(const struct window *window, uint64_t i)
 {
-    return cut(row_list_at(window->column->list, window->first_run + i), window->first,
-               window->end);
+    return cut(window->column->list->run[window->first_run + i], window->first, window->end);
 }
 
 /* The number of rows of the input to read at once from run `i` on, including following runs; *last is
@@ -185,7 +184,7 @@ static enum status read_blobs(const struct move_column *column, uint64_t first, 
 {
     const struct window w = {.column = column, .first = first, .end = first + count};
     for (uint64_t row = first, run = row_list_find(column->list, first); row < w.end; run++) {
-        const struct row_run part = cut(row_list_at(column->list, run), first, w.end);
+        const struct row_run part = cut(column->list->run[run], first, w.end);
         uint64_t bytes = 0;
         for (uint64_t i = 0; i < part.count; i++)
             bytes += lengths[row - first + i];
@@ -402,12 +401,12 @@ enum status move_measure(const struct move *move, struct error *err)
     struct moving moving;
     uint64_t ranges = 0;
     for (unsigned c = 0; c < move->columns; c++)
-        ranges += row_list_rows(move->column[c].list) / PART_ROWS + 1;
+        ranges += move->column[c].list->rows / PART_ROWS + 1;
     enum status status = moving_init(&moving, move, ranges, err);
     moving.work = measure_range;
     for (unsigned c = 0; c < move->columns && !status; c++) {
         struct move_column *column = &move->column[c];
-        const uint64_t rows = row_list_rows(column->list);
+        const uint64_t rows = column->list->rows;
         if (column->kind == MOVE_FIXED)
             continue;
         column->bytes = 0;
@@ -421,7 +420,7 @@ enum status move_measure(const struct move *move, struct error *err)
     if (!status)
         status = run(&moving, err);
     for (unsigned c = 0; c < move->columns && !status; c++) {
-        const uint64_t parts = row_list_rows(move->column[c].list) / PART_ROWS + 1;
+        const uint64_t parts = move->column[c].list->rows / PART_ROWS + 1;
         uint64_t before = 0, *sum = move->column[c].before;
         for (uint64_t p = 0; sum && p < parts; p++) {
             const uint64_t bytes = sum[p];
@@ -438,13 +437,12 @@ enum status move_rows(const struct move *move, struct error *err)
     struct moving moving;
     uint64_t ranges = move->columns, turn = 0;
     for (unsigned c = 0; c < move->columns; c++)
-        ranges += row_list_rows(move->column[c].list) / range_rows(&move->column[c]) + 1;
+        ranges += move->column[c].list->rows / range_rows(&move->column[c]) + 1;
     enum status status = moving_init(&moving, move, ranges, err);
     moving.work = move_range;
     for (unsigned c = 0; c < move->columns && !status; c++)
         if (move->column[c].to)
-            add_ranges(&moving, c, row_list_rows(move->column[c].list),
-                       range_rows(&move->column[c]));
+            add_ranges(&moving, c, move->column[c].list->rows, range_rows(&move->column[c]));
     qsort(moving.range, moving.ranges, sizeof *moving.range, by_row);
     for (uint64_t i = 0; i < moving.ranges; i++)
         if (move->column[moving.range[i].column].to->chunk_rows > 0)

@@ -421,8 +421,8 @@ static enum status write_output(struct repair *r, struct error *err)
     struct rewrite rewrite = {.output = output,
                               .content = content,
                               .input = rows.input,
-                              .images = r->lists.images,
-                              .failures = r->lists.failures,
+                              .images = &r->lists.images,
+                              .failures = &r->lists.failures,
                               .codes = r->codes > 0 && r->codes == r->report->images,
                               .compress = r->result && result_compressed(r->result),
                               .threads = cpus_available(),
@@ -430,7 +430,7 @@ static enum status write_output(struct repair *r, struct error *err)
                               .run = config->run,
                               .replaced = r->result,
                               .runs_of = r->result};
-    enum status status = row_lists_finish(&r->lists, err);
+    enum status status = STATUS_OK;
     log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {
         result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
@@ -512,8 +512,6 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;
-    if ((status = row_lists_open(&r.lists, process_temporary_directory(), err)))
-        goto out;
     if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work),
                                          false, err)))
         goto out;
@@ -528,7 +526,7 @@ out:
     signature_parts_clear(&r.parts);
     codebooks_clear(&r.codebooks);
     sidecars_close(&r.sidecars);
-    row_lists_close(&r.lists);
+    row_lists_clear(&r.lists);
     free(r.leave_out);
     return status;
 }

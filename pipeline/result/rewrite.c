@@ -99,7 +99,7 @@ static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes
 {
     const size_t share =
         CHUNKS_BYTES / (w->content->features->count ? w->content->features->count : 1);
-    const uint64_t images = row_list_rows(w->rewrite->images),
+    const uint64_t images = w->rewrite->images->rows,
                    fit = (share < CHUNK_BYTES ? share : CHUNK_BYTES) / row_bytes;
     *rows = fit < 1 ? 1 : fit < images ? fit : images;
     return w->rewrite->compress && images > 0;
@@ -119,7 +119,7 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     const struct feature *feature = &w->content->features->feature[column->number - ROW_FEATURE];
     struct result_feature described;
     char axis[AXIS_NAME_MAX];
-    const hsize_t size[2] = {row_list_rows(column->list), feature->dimension};
+    const hsize_t size[2] = {column->list->rows, feature->dimension};
     hid_t dataset = H5I_INVALID_HID;
     uint64_t chunk;
     axis_name(axis, "feature", feature->name);
@@ -144,7 +144,7 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
                                  unsigned first, struct move_column *column, struct error *err)
 {
     const struct column *kind = &table->column[column->number - first];
-    const hsize_t size[2] = {row_list_rows(column->list), kind->width};
+    const hsize_t size[2] = {column->list->rows, kind->width};
     const struct text_size texts = {column->row_bytes, column->bytes};
     hid_t dataset = H5I_INVALID_HID;
     const bool wide = kind->width > 1,
@@ -165,7 +165,7 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
 {
     const bool referred = w->rewrite->refer;
     const uint32_t made_for = w->content->thumbnail_size;
-    const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
+    const hsize_t rows = column->list->rows, bytes = column->bytes;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     hid_t *data = &w->dataset[column - w->column][1], end;
     if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, err) ||
@@ -189,7 +189,7 @@ static enum status create_table(struct writing *w, const struct table *table, un
     const struct content *c = w->content;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(w->file, table->axis,
-                        row_list_rows(images ? w->rewrite->images : w->rewrite->failures), err) ||
+                        (images ? w->rewrite->images : w->rewrite->failures)->rows, err) ||
         h5_create_group(&group, w->file, table->group, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
@@ -204,7 +204,7 @@ static enum status create_table(struct writing *w, const struct table *table, un
 static enum status create_datasets(struct writing *w, struct error *err)
 {
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    if (h5_create_scale(w->file, image_table.axis, row_list_rows(w->rewrite->images), err) ||
+    if (h5_create_scale(w->file, image_table.axis, w->rewrite->images->rows, err) ||
         h5_create_group(&group, w->file, "features", err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)

@@ -127,15 +127,15 @@ enum status rows_are_same(bool *same, const struct new_rows *rows, struct result
                           struct error *err)
 {
     enum status status = STATUS_OK;
-    *same = finished && row_list_rows(rows->lists.images) == result_images(finished) &&
-            row_list_rows(rows->lists.failures) == result_failures(finished) &&
+    *same = finished && rows->lists.images.rows == result_images(finished) &&
+            rows->lists.failures.rows == result_failures(finished) &&
             (rows->content->thumbnail_size == 0 ||
              rows->content->thumbnail_size == finished->thumbnail_size) &&
             (!rows->codes || result_has_codes(finished));
     for (int failures = 0; failures < 2; failures++) {
-        const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;
-        for (uint64_t i = 0; *same && i < row_list_runs(list) && !status; i++) {
-            const struct row_run run = row_list_at(list, i);
+        const struct row_list *list = failures ? &rows->lists.failures : &rows->lists.images;
+        for (uint64_t i = 0; *same && i < list->runs && !status; i++) {
+            const struct row_run run = list->run[i];
             if (run.input == INPUT_FILE)
                 *same = run.first == run.row;
             for (uint64_t at = 0; run.input == INPUT_LOG && at < run.count && *same && !status;
@@ -153,12 +153,12 @@ enum status rows_are_same(bool *same, const struct new_rows *rows, struct result
 static enum status find_places(int64_t *place, uint8_t *there, const struct new_rows *rows,
                                bool failures, struct prior *old, struct error *err)
 {
-    const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;
+    const struct row_list *list = failures ? &rows->lists.failures : &rows->lists.images;
     const enum location_kind kind = failures ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE;
     enum status status = STATUS_OK;
     prior_seek(old, 0);
-    for (uint64_t i = 0; i < row_list_runs(list) && !status; i++) {
-        const struct row_run run = row_list_at(list, i);
+    for (uint64_t i = 0; i < list->runs && !status; i++) {
+        const struct row_run run = list->run[i];
         for (uint64_t r = 0; r < run.count && !status; r++) {
             int64_t row = failures ? -1 : (int64_t)(run.first + r);
             struct store_record record;
@@ -213,8 +213,8 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
                          struct error *err)
 {
     const struct content *content = given->content;
-    const struct row_list *list = given->lists.images;
-    const uint64_t images = row_list_rows(list);
+    const struct row_list *list = &given->lists.images;
+    const uint64_t images = list->rows;
     const struct prior_config config = {.sources = content->sources,
                                         .source_count = content->source_count,
                                         .archives = parameters_archives(content->parameters),
@@ -236,8 +236,8 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
         status = find_places(NULL, there, given, true, prior, err);
     prior_close(&prior);
     result_input_init(&rows.input[INPUT_FILE], &file, old, content->features, NULL, 0);
-    for (uint64_t i = 0; i < row_list_runs(list) && !status; i++) {
-        const struct row_run run = row_list_at(list, i);
+    for (uint64_t i = 0; i < list->runs && !status; i++) {
+        const struct row_run run = list->run[i];
         if (run.input == INPUT_LOG)
             status = check_content(out, &rows, old, &run, err);
     }

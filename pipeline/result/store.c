@@ -494,8 +494,8 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
                                 struct error *err)
 {
     enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < row_list_runs(images) && !status; i++) {
-        const struct row_run run = row_list_at(images, i);
+    for (uint64_t i = 0; i < images->runs && !status; i++) {
+        const struct row_run run = images->run[i];
         const bool in_file = run.input == INPUT_FILE;
         for (uint64_t row = run.first; row < run.first + run.count && !status; row++) {
             struct store_record record;
@@ -525,8 +525,8 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
     struct rewrite rewrite = {.output = config->output,
                               .content = &config->content,
                               .input = rows->input,
-                              .images = rows->lists.images,
-                              .failures = rows->lists.failures,
+                              .images = &rows->lists.images,
+                              .failures = &rows->lists.failures,
                               .codes = rows->codes,
                               .compress = compress,
                               .threads = config->threads,
@@ -546,7 +546,7 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
     if (!status)
         tell_damage(usable(store), rewrite.carry);
     if (!status && store->sidecars)
-        status = add_sidecars(store, rows->lists.images, err);
+        status = add_sidecars(store, &rows->lists.images, err);
     if (!status && (status = rewrite_file(&report, &rewrite, err)))
         tell_other_disk(store, err);
     if (!status && rewrite.carry)
@@ -599,14 +599,13 @@ static enum status compare(bool *same, struct store *store, const struct new_row
     if (*same)
         *same = (!config->old || same_content(config->old, &config->content)) &&
                 same_share(&store->replaced->share, &config->content.share) &&
-                (!compress || result_compressed(store->replaced) ||
-                 row_list_rows(rows->lists.images) == 0);
+                (!compress || result_compressed(store->replaced) || rows->lists.images.rows == 0);
     if (!status && store->sidecars && store->replaced)
         status = sidecars_keep(store->sidecars, store->replaced, err);
     if (status || !*same || !store->sidecars)
         return status;
     /* A repaired file may lack the columns. */
-    status = add_sidecars(store, rows->lists.images, err);
+    status = add_sidecars(store, &rows->lists.images, err);
     return status ? status : sidecars_same(same, store->sidecars, err);
 }
 

@@ -127,11 +127,11 @@ static void test_order(void **state)
     const struct row_lists *lists;
     struct journal_tally tally;
     assert_int_equal(journal_finish(journal, &lists, &tally, NULL), STATUS_OK);
-    assert_int_equal(row_list_rows(lists->images), 3);
-    assert_int_equal(row_list_rows(lists->failures), 1);
-    assert_int_equal(row_list_at(lists->images, 0).count, 2);
-    assert_int_equal(row_list_at(lists->images, 1).input, INPUT_FILE);
-    assert_int_equal(row_list_at(lists->images, 1).first, location_row(elsewhere));
+    assert_int_equal(lists->images.rows, 3);
+    assert_int_equal(lists->failures.rows, 1);
+    assert_int_equal(lists->images.run[0].count, 2);
+    assert_int_equal(lists->images.run[1].input, INPUT_FILE);
+    assert_int_equal(lists->images.run[1].first, location_row(elsewhere));
     assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, 0), "a\xff");
     assert_row(journal_records(journal), location_of(LOCATION_LOG_FAILURE, 0), "b");
     assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, 1), "c");

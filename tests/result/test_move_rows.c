@@ -85,27 +85,25 @@ static enum status read_rows(void *context, const struct move_column *column, bo
 /* --- files ------------------------------------------------------------------------------------- */
 
 /* Long runs, single rows that alternate between the inputs, and rows that neither input has. */
-static struct row_list *make_list(void)
+static struct row_list make_list(void)
 {
-    struct row_list *list;
-    assert_int_equal(row_list_open(&list, directory, NULL), STATUS_OK);
-    assert_int_equal(row_list_add(list, 0, 0, 9000, NULL), STATUS_OK);
+    struct row_list list = {.run = NULL};
+    assert_int_equal(row_list_add(&list, 0, 0, 9000, NULL), STATUS_OK);
     for (uint64_t i = 0; i < 10000; i++) {
-        assert_int_equal(row_list_add(list, 0, 9000 + i, 1, NULL), STATUS_OK);
-        assert_int_equal(row_list_add(list, 1, 3 * i, 1, NULL), STATUS_OK);
+        assert_int_equal(row_list_add(&list, 0, 9000 + i, 1, NULL), STATUS_OK);
+        assert_int_equal(row_list_add(&list, 1, 3 * i, 1, NULL), STATUS_OK);
     }
-    assert_int_equal(row_list_add(list, ROW_LIST_NONE, 0, 1000, NULL), STATUS_OK);
-    assert_int_equal(row_list_add(list, 1, 500, 40000, NULL), STATUS_OK);
-    assert_int_equal(row_list_add(list, 1, 40500, ROWS - 70000, NULL), STATUS_OK);
-    assert_int_equal(row_list_finish(list, NULL), STATUS_OK);
-    assert_int_equal(row_list_rows(list), ROWS);
-    assert_int_equal(row_list_runs(list), 20000 + 2);
+    assert_int_equal(row_list_add(&list, ROW_LIST_NONE, 0, 1000, NULL), STATUS_OK);
+    assert_int_equal(row_list_add(&list, 1, 500, 40000, NULL), STATUS_OK);
+    assert_int_equal(row_list_add(&list, 1, 40500, ROWS - 70000, NULL), STATUS_OK);
+    assert_int_equal(list.rows, ROWS);
+    assert_int_equal(list.runs, 20000 + 2);
     return list;
 }
 
 static struct row_run run_of(const struct row_list *list, uint64_t row)
 {
-    const struct row_run run = row_list_at(list, row_list_find(list, row));
+    const struct row_run run = list->run[row_list_find(list, row)];
     assert_true(row >= run.row && row - run.row < run.count);
     return run;
 }
@@ -263,7 +261,7 @@ static char *file_bytes(const struct made *made, size_t *size)
 static void test_values_and_threads(void **state)
 {
     static const unsigned threads[] = {1, 2, 8};
-    struct row_list *list = make_list();
+    struct row_list list = make_list();
     char *first = NULL;
     size_t first_size = 0;
     (void)state;
@@ -271,12 +269,12 @@ static void test_values_and_threads(void **state)
         struct made made;
         struct error error = ERROR_INIT;
         size_t size;
-        assert_int_equal(make_file(&made, "threads.h5", list, UINT64_MAX, threads[t], &error),
+        assert_int_equal(make_file(&made, "threads.h5", &list, UINT64_MAX, threads[t], &error),
                          STATUS_OK);
         for (unsigned c = 0; c < BLOB && !(t == 1 && test_brief()); c++)
-            check_fixed(&made, c, list);
+            check_fixed(&made, c, &list);
         if (!(t == 1 && test_brief()))
-            check_blobs(&made, list);
+            check_blobs(&made, &list);
         for (unsigned c = 0; c < COLUMNS; c++)
             h5_close(&made.dataset[c]);
         h5_close(&made.data);
@@ -293,37 +291,36 @@ static void test_values_and_threads(void **state)
         close_file(&made);
     }
     free(first);
-    row_list_close(&list);
+    row_list_clear(&list);
 }
 
 /* A broken row does no harm unless it is requested; then all threads end. */
 static void test_broken_rows(void **state)
 {
-    struct row_list *list = make_list(), *gap;
+    struct row_list list = make_list(), gap = {.run = NULL};
     struct made made;
     struct error error = ERROR_INIT;
     (void)state;
     for (unsigned threads = 1; threads <= 8; threads += 7) {
         error = (struct error)ERROR_INIT;
-        assert_int_equal(make_file(&made, "broken.h5", list, 9500, threads, &error), STATUS_FAILED);
+        assert_int_equal(make_file(&made, "broken.h5", &list, 9500, threads, &error),
+                         STATUS_FAILED);
         assert_string_equal(error.sentence, "row 9500 is broken");
         close_file(&made);
     }
-    row_list_close(&list);
-    row_list_open(&gap, directory, NULL);
+    row_list_clear(&list);
     for (uint64_t i = 0; i < ROWS; i++)
-        row_list_add(gap, 0, i + (i >= 777), 1, NULL);
-    row_list_finish(gap, NULL);
-    assert_int_equal(row_list_runs(gap), 2);
-    assert_int_equal(make_file(&made, "broken.h5", gap, 777, 2, &error), STATUS_OK);
+        row_list_add(&gap, 0, i + (i >= 777), 1, NULL);
+    assert_int_equal(gap.runs, 2);
+    assert_int_equal(make_file(&made, "broken.h5", &gap, 777, 2, &error), STATUS_OK);
     close_file(&made);
-    row_list_close(&gap);
+    row_list_clear(&gap);
 }
 
 /* The disk fills up at different points: all threads end, and the first failure is reported. */
 static void test_full_disk(void **state)
 {
-    struct row_list *list = make_list();
+    struct row_list list = make_list();
     struct rlimit limit, small;
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
@@ -334,13 +331,13 @@ static void test_full_disk(void **state)
         small = limit;
         small.rlim_cur = at;
         setrlimit(RLIMIT_FSIZE, &small);
-        const enum status status = make_file(&made, "full.h5", list, UINT64_MAX, 8, &error);
+        const enum status status = make_file(&made, "full.h5", &list, UINT64_MAX, 8, &error);
         close_file(&made);
         setrlimit(RLIMIT_FSIZE, &limit);
         assert_int_equal(status, STATUS_FAILED);
         assert_int_equal(error.native, EFBIG);
     }
-    row_list_close(&list);
+    row_list_clear(&list);
 }
 
 /* Records which rows are read. */
@@ -364,19 +361,17 @@ static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned betw
 {
     char reads[1024] = "", others[2048] = "", path[64];
     const struct row_input input[2] = {{note_read, reads}, {note_read, others}};
-    struct row_list *list;
+    struct row_list list = {.run = NULL};
     hid_t file, dataset;
-    row_list_open(&list, directory, NULL);
     for (unsigned i = 0; i < count; i++) {
-        row_list_add(list, 0, runs[i][0], runs[i][1], NULL);
+        row_list_add(&list, 0, runs[i][0], runs[i][1], NULL);
         for (unsigned j = 0; j < between; j++)
-            row_list_add(list, 1, 1000 - j, 1, NULL);
+            row_list_add(&list, 1, 1000 - j, 1, NULL);
     }
-    row_list_finish(list, NULL);
-    const uint64_t rows = row_list_rows(list);
+    const uint64_t rows = list.rows;
     const hsize_t size[2] = {rows, row_bytes};
     struct move_column column = {
-        .kind = MOVE_FIXED, .row_bytes = row_bytes, .list = list, .input = input};
+        .kind = MOVE_FIXED, .row_bytes = row_bytes, .list = &list, .input = input};
     const struct move move = {.column = &column, .columns = 1, .threads = 1};
     uint8_t *values = malloc(rows * row_bytes);
     snprintf(path, sizeof path, "%s/spans.h5", directory);
@@ -389,13 +384,13 @@ static void check_reads(const uint64_t (*runs)[2], unsigned count, unsigned betw
     h5_close(&dataset);
     h5_close(&file);
     for (uint64_t row = 0; row < rows; row++) {
-        const struct row_run run = run_of(list, row);
+        const struct row_run run = run_of(&list, row);
         for (size_t i = 0; i < row_bytes; i++)
             assert_int_equal(values[row * row_bytes + i], (uint8_t)(run.first + row - run.row));
     }
     assert_string_equal(reads, expected);
     free(values);
-    row_list_close(&list);
+    row_list_clear(&list);
 }
 
 /* Rows of an input that are close together are read at once, whatever is between them in the
@@ -423,34 +418,32 @@ static void test_spans(void **state)
 
 static void test_stop(void **state)
 {
-    struct row_list *list = make_list();
+    struct row_list list = make_list();
     struct stop stop = {0};
     struct error error = ERROR_INIT;
     const struct row_input input = {read_rows, &(struct input){0, UINT64_MAX}};
-    struct move_column column = {.kind = MOVE_TEXT, .number = TEXT, .list = list, .input = &input};
+    struct move_column column = {.kind = MOVE_TEXT, .number = TEXT, .list = &list, .input = &input};
     const struct move move = {.column = &column, .columns = 1, .threads = 2, .watch.stop = &stop};
     (void)state;
     stop_request(&stop, STOP_SIGNAL);
     assert_int_equal(move_measure(&move, &error), STATUS_INTERRUPTED);
     free(column.before);
-    row_list_close(&list);
+    row_list_clear(&list);
 }
 
 static void test_empty(void **state)
 {
-    struct row_list *list;
+    struct row_list list = {.run = NULL};
     struct error error = ERROR_INIT;
     struct move_column column = {.kind = MOVE_BLOB};
     const struct move move = {.column = &column, .columns = 1, .threads = 2};
     (void)state;
-    row_list_open(&list, directory, NULL);
-    row_list_finish(list, NULL);
-    column.list = list;
+    column.list = &list;
     assert_int_equal(move_measure(&move, &error), STATUS_OK);
     assert_int_equal(column.bytes, 0);
     assert_int_equal(move_rows(&move, &error), STATUS_OK);
     free(column.before);
-    row_list_close(&list);
+    row_list_clear(&list);
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_and_threads),
