@@ -89,12 +89,10 @@ static enum status put_attributes(hid_t dataset, const struct imported_feature *
         .spec = FEATURE_IMPORTED, .kind = FEATURE_IMPORTED, .decode_scale = 1};
     char digest[65];
     return feature->digest(feature->context, digest, err) ||
-                   h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS,
+                   h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS + 1,
                                      &about, err) ||
                    h5_put_text(dataset, "imported_from", feature->from, err) ||
-                   h5_put_text(dataset, "imported_digest", digest, err) ||
-                   h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1,
-                                     &about, err)
+                   h5_put_text(dataset, "imported_digest", digest, err)
                ? STATUS_FAILED
                : STATUS_OK;
 }

@@ -702,7 +702,6 @@ static void tell(void *context, const char *phase, uint64_t done, uint64_t total
 static enum status write_output(struct merge *m, int64_t began, struct error *err)
 {
     const struct merge_config *config = m->config;
-    const struct rewrite_refer referring = {m->inputs.part, m->inputs.count};
     struct rewrite_report report;
     struct rewrite rewrite = {.output = config->output,
                               .unnamed = config->unnamed,
@@ -713,7 +712,8 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
                               .codes = has_codes(&m->inputs),
                               .compress = config->compress,
                               .threads = config->threads,
-                              .refer = config->copy ? NULL : &referring,
+                              .parts = config->copy ? NULL : m->inputs.part,
+                              .part_count = m->inputs.count,
                               .sidecars = m->sidecars,
                               .run = config->run,
                               .others_of = m->inputs.replaced,

@@ -12,11 +12,6 @@
 /* Virtual datasets of a merged file. */
 #define MOST_DATASETS 64
 
-struct member {
-    struct part part;
-    uint64_t first, first_byte; /* of the merged file */
-};
-
 static const struct table parts_table = {
     .group = PARTS_GROUP,
     .axis = PARTS_AXIS,
@@ -33,7 +28,7 @@ static const struct table parts_table = {
 struct parts {
     int fd; /* HDF5's, of the merged file */
     char *path, *directory;
-    struct member *member;
+    struct part *part;
     unsigned count;
     /* The virtual datasets checked so far. */
     struct shown {
@@ -78,7 +73,7 @@ static struct raw *find_shown(const struct parts *parts, const char *name)
 static void free_parts(struct parts *parts)
 {
     for (unsigned i = 0; i < parts->count; i++) {
-        const struct part *part = &parts->member[i].part;
+        const struct part *part = &parts->part[i];
         free((void *)(uintptr_t)part->name);
         free((void *)(uintptr_t)part->path);
         free((void *)(uintptr_t)part->identity);
@@ -87,7 +82,7 @@ static void free_parts(struct parts *parts)
         raw_close(&parts->shown[i].raw);
         free(parts->shown[i].name);
     }
-    free(parts->member);
+    free(parts->part);
     free(parts->directory);
     free(parts->path);
     free(parts);
@@ -106,8 +101,8 @@ static bool name_is_plain(const char *name)
     return true;
 }
 
-static enum status read_member(struct part *out, const struct parts *parts, struct rows *rows,
-                               unsigned row, struct error *err)
+static enum status read_part(struct part *out, const struct parts *parts, struct rows *rows,
+                             unsigned row, struct error *err)
 {
     const void *found;
     const char *name;
@@ -129,23 +124,20 @@ static enum status read_member(struct part *out, const struct parts *parts, stru
 static enum status read_manifest(struct parts *parts, hid_t file, struct error *err)
 {
     struct rows *rows;
-    uint64_t first = 0, first_byte = 0;
+    uint64_t images = 0, bytes = 0;
     enum status status = rows_open(&rows, file, &parts_table, err);
     if (status)
         return status;
     const uint64_t count = rows_count(rows);
     if (count < 1 || count > PARTS_MOST)
         status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has an impossible size");
-    else if (!(parts->member = calloc(count, sizeof *parts->member)))
-        status = error_memory(err, count * sizeof *parts->member, "the parts");
+    else if (!(parts->part = calloc(count, sizeof *parts->part)))
+        status = error_memory(err, count * sizeof *parts->part, "the parts");
     for (unsigned i = 0; i < count && !status; i++) {
-        struct member *member = &parts->member[parts->count++];
-        status = read_member(&member->part, parts, rows, i, err);
-        member->first = first;
-        member->first_byte = first_byte;
-        if (!status &&
-            (__builtin_add_overflow(first, member->part.rows, &first) ||
-             __builtin_add_overflow(first_byte, member->part.thumbnail_bytes, &first_byte)))
+        struct part *part = &parts->part[parts->count++];
+        status = read_part(part, parts, rows, i, err);
+        if (!status && (__builtin_add_overflow(images, part->rows, &images) ||
+                        __builtin_add_overflow(bytes, part->thumbnail_bytes, &bytes)))
             status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
     }
     rows_close(&rows);
@@ -203,7 +195,7 @@ static enum status check_members(const struct parts *parts, struct error *err)
     const char *first = NULL;
     char more[80] = "";
     for (unsigned i = 0; i < parts->count; i++) {
-        const struct part *member = &parts->member[i].part;
+        const struct part *member = &parts->part[i];
         struct stat st;
         const bool there = stat(member->path, &st) == 0;
         const bool same = there && S_ISREG(st.st_mode) && (uint64_t)st.st_size == member->bytes &&
@@ -258,20 +250,18 @@ static uint64_t extent(const struct part *part, const char *name)
     return by_bytes(name) ? part->thumbnail_bytes : part->rows;
 }
 
-/* Whether mapping `i` shows those rows of a part. */
-static bool maps(hid_t list, size_t i, const struct member *member, const char *name)
+/* Whether mapping `i` shows the rows of a part, as those from `first` on. */
+static bool maps(hid_t list, size_t i, const struct part *part, const char *name, uint64_t first)
 {
     char file[4096], dataset[512];
-    const uint64_t first = by_bytes(name) ? member->first_byte : member->first,
-                   count = extent(&member->part, name);
     hsize_t start[2], end[2];
     H5_SCOPED hid_t space = H5Pget_virtual_vspace(list, i);
     const ssize_t file_length = H5Pget_virtual_filename(list, i, file, sizeof file),
                   dataset_length = H5Pget_virtual_dsetname(list, i, dataset, sizeof dataset);
     const bool right = space > 0 && H5Sget_simple_extent_ndims(space) <= 2 &&
                        H5Sget_select_bounds(space, start, end) >= 0 && start[0] == first &&
-                       end[0] == first + count - 1 && file_length > 0 &&
-                       (size_t)file_length < sizeof file && strcmp(file, member->part.name) == 0 &&
+                       end[0] == first + extent(part, name) - 1 && file_length > 0 &&
+                       (size_t)file_length < sizeof file && strcmp(file, part->name) == 0 &&
                        dataset_length > 0 && (size_t)dataset_length < sizeof dataset &&
                        strcmp(dataset, name) == 0;
     return right;
@@ -306,8 +296,7 @@ static enum status add_shown(struct parts *parts, hid_t dataset, const char *nam
     shown->name = strdup(name);
     enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
     for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
-        segments[i] =
-            (struct raw_segment){parts->member[i].part.path, extent(&parts->member[i].part, name)};
+        segments[i] = (struct raw_segment){parts->part[i].path, extent(&parts->part[i], name)};
     if (status == STATUS_OK)
         status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
                                    open_in_part, parts->path, err);
@@ -323,6 +312,7 @@ static const char *bad_mapping(hid_t dataset)
 {
     char name[512];
     size_t count = 0, mapped = 0;
+    uint64_t first = 0;
     struct parts *parts = find_parts_of(dataset, name, sizeof name);
     if (!parts)
         return "is composed of other datasets";
@@ -330,9 +320,9 @@ static const char *bad_mapping(hid_t dataset)
         return NULL;
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     bool right = parts->shown_count < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
-    for (unsigned i = 0; i < parts->count && right; i++)
-        if (extent(&parts->member[i].part, name) > 0)
-            right = mapped < count && maps(list, mapped++, &parts->member[i], name);
+    for (unsigned i = 0; i < parts->count && right; first += extent(&parts->part[i++], name))
+        if (extent(&parts->part[i], name) > 0)
+            right = mapped < count && maps(list, mapped++, &parts->part[i], name, first);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
                : "is not composed as the manifest says";
@@ -396,7 +386,7 @@ enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
     enum status status = open_parts(&parts, file, path, err);
     *same = parts && parts->count == count;
     for (unsigned i = 0; *same && i < count; i++)
-        *same = strcmp(parts->member[i].part.name, name[i]) == 0;
+        *same = strcmp(parts->part[i].name, name[i]) == 0;
     *current = *same && check_members(parts, NULL) == STATUS_OK;
     if (parts)
         free_parts(parts);
@@ -425,7 +415,7 @@ unsigned parts_count(hid_t file)
 
 struct part parts_at(hid_t file, unsigned i)
 {
-    return find_parts(file)->member[i].part;
+    return find_parts(file)->part[i];
 }
 
 /* --- checksums and writing ------------------------------------------------------------------- */
@@ -453,9 +443,9 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
     if (!pieces->digest)
         return error_memory(err, parts->count * (size_t)PIECE_DIGEST, "checksums");
     for (unsigned i = 0; i < parts->count; i++) {
-        if (extent(&parts->member[i].part, name) == 0)
+        if (extent(&parts->part[i], name) == 0)
             continue;
-        if (read_root(root, &parts->member[i].part, name, err)) {
+        if (read_root(root, &parts->part[i], name, err)) {
             pieces_clear(pieces);
             return STATUS_FAILED;
         }

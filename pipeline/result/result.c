@@ -164,16 +164,16 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
                                           struct error *err)
 {
     const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
-    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, err))
+    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS + 1, feature,
+                          err))
         return STATUS_FAILED;
     if (feature->store == STORE_UINT8 && (h5_put_number(dataset, "zero", VALUE_U32, &zero, err) ||
                                           h5_put_number(dataset, "scale", VALUE_U32, &scale, err)))
         return STATUS_FAILED;
-    if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", err) ||
-        put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", err))
-        return STATUS_FAILED;
-    return h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1, feature,
-                             err);
+    const enum status status =
+        put_spec_part(dataset, "model_digest", feature->spec, ",model=", err);
+    return status ? status
+                  : put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */

@@ -109,8 +109,8 @@ static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes
 static enum status refer(const struct writing *w, hid_t *dataset, hid_t group, const char *name,
                          enum value_type type, int rank, uint64_t columns, struct error *err)
 {
-    return parts_create_dataset(dataset, group, name, type, rank, columns, w->rewrite->refer->part,
-                                w->rewrite->refer->count, err);
+    return parts_create_dataset(dataset, group, name, type, rank, columns, w->rewrite->parts,
+                                w->rewrite->part_count, err);
 }
 
 static enum status create_feature(struct writing *w, hid_t group, struct move_column *column,
@@ -129,13 +129,13 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
     if (h5_create_scale(w->file, axis, feature->dimension, err) ||
-        (w->rewrite->refer
+        (w->rewrite->parts
              ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
                                  !shares && value_size(type) > 1, err)
              : h5_create_dataset(&dataset, group, feature->name, type, 2, size, err)) ||
-        complete_column(w, column, dataset, image_table.axis, axis, w->rewrite->refer, err))
+        complete_column(w, column, dataset, image_table.axis, axis, w->rewrite->parts, err))
         return STATUS_FAILED;
     return result_feature_put_attributes(dataset, &described, err);
 }
@@ -148,7 +148,7 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     const struct text_size texts = {column->row_bytes, column->bytes};
     hid_t dataset = H5I_INVALID_HID;
     const bool wide = kind->width > 1,
-               referred = w->rewrite->refer && row_is_referred(column->number);
+               referred = w->rewrite->parts && row_is_referred(column->number);
     if ((wide && h5_create_scale(w->file, kind->axis, kind->width, err)) ||
         (referred ? refer(w, &dataset, group, w->name[column - w->column], kind->type, wide ? 2 : 1,
                           kind->width, err)
@@ -163,7 +163,7 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
 static enum status create_thumbnails(struct writing *w, struct move_column *column,
                                      struct error *err)
 {
-    const bool referred = w->rewrite->refer;
+    const bool referred = w->rewrite->parts;
     const uint32_t made_for = w->content->thumbnail_size;
     const hsize_t rows = column->list->rows, bytes = column->bytes;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
@@ -291,10 +291,9 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
     if (h5_create_group(&group, runs, name, err) ||
-        h5_put_attributes(group, result_run_attribute, RESULT_RUN_TEXTS, &run, err) ||
+        h5_put_attributes(group, result_run_attribute, RESULT_RUN_TEXTS + 1, &run, err) ||
         h5_put_text(group, "clpipe_version", CLPIPE_VERSION, err) ||
-        h5_put_text(group, "finished", finished, err) ||
-        h5_put_number(group, "seconds", VALUE_F64, &run.seconds, err))
+        h5_put_text(group, "finished", finished, err))
         return STATUS_FAILED;
     return map && !map->same ? carry_write_map(group, map, err) : STATUS_OK;
 }
@@ -347,8 +346,8 @@ static enum status write_content(struct writing *w, const char *temporary, struc
         rewrite->carry->map = rewrite->map;
         status = carry_objects(rewrite->carry, err);
     }
-    if (!status && rewrite->refer &&
-        (parts_write(w->file, rewrite->refer->part, rewrite->refer->count, err) ||
+    if (!status && rewrite->parts &&
+        (parts_write(w->file, rewrite->parts, rewrite->part_count, err) ||
          h5_flush_file(w->file, err) || parts_attach(w->file, temporary, err)))
         return STATUS_FAILED;
     if (status)
@@ -377,7 +376,7 @@ enum status rewrite_file(struct rewrite_report *report, const struct rewrite *re
     enum status status = rewrite->unnamed ? STATUS_OK : output_open(&output, w->path, err);
     const char *temporary = output ? output_temporary(output) : w->path;
     if (!status)
-        status = h5_create_file(&w->file, temporary, w->path, rewrite->refer != NULL, err);
+        status = h5_create_file(&w->file, temporary, w->path, rewrite->parts != NULL, err);
     if (!status)
         status = write_content(w, temporary, err);
     close_columns(w);

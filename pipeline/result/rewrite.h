@@ -15,23 +15,19 @@
 struct carry;
 struct row_map;
 
-/* Files whose rows are shown (parts.h) instead of being copied. */
-struct rewrite_refer {
-    const struct part *part;
-    unsigned count;
-};
-
 struct rewrite {
     const char *output;
     bool unnamed; /* `output` is the path of an open unnamed file, which stays unnamed */
     const struct content *content;
     const struct row_input *input;
     const struct row_list *images, *failures;
-    bool codes;                        /* all images have one: /images/code is written */
-    bool compress;                     /* features are deflated */
-    unsigned threads;                  /* for reading, deflating and writing rows */
-    const struct rewrite_refer *refer; /* NULL: all rows are in the file */
-    struct sidecars *sidecars;         /* sidecar texts, in the order of the rows; NULL: none */
+    bool codes;       /* all images have one: /images/code is written */
+    bool compress;    /* features are deflated */
+    unsigned threads; /* for reading, deflating and writing rows */
+    /* Files whose rows are shown (parts.h) instead of being copied; NULL: all rows are in the file. */
+    const struct part *parts;
+    unsigned part_count;
+    struct sidecars *sidecars; /* sidecar texts, in the order of the rows; NULL: none */
     const struct store_run *run;
     int64_t began; /* start of the run (clock_now()), to compute its seconds; 0: `run` has them */
     /* The existing file, or NULL; what other programs have added to it is kept. */
