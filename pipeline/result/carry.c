@@ -23,20 +23,6 @@ static uint64_t rows_in_block(size_t row_bytes)
     return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
 }
 
-/* Finds rows [first, first + *count) of the new file that are consecutive in the existing one, or
- * all missing there; *count is at most `most` and `left`. Returns the old row of the first, or
- * -1. */
-static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most, uint64_t *count)
-{
-    const int64_t start = map->earlier[first];
-    uint64_t n = 1;
-    while (n < most && first + n < map->rows &&
-           map->earlier[first + n] == (start < 0 ? -1 : start + (int64_t)n))
-        n++;
-    *count = n;
-    return start;
-}
-
 static struct copies copies_of(const struct carry *c)
 {
     return (struct copies){.from = c->from, .to = c->file, .rows = c->map->same ? NULL : c->rows};
@@ -170,20 +156,24 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
         status = error_memory(err, block * columns * sizeof *rows, "new rows");
     if (!status && old->columns)
         status = result_projection_read(&projection, c->from, old, err);
-    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
-        if (next_run(c->map, first, block, &count) >= 0)
-            continue;
-        status = matrix_read(&matrix, first, count, rows, err);
-        /* Rows without information get no label. */
-        for (uint64_t i = 0; i < count && !status; i++)
-            if (matrix_is_blank(&matrix, rows + i * columns))
-                rows[i * columns] = NAN;
-        if (!status && old->columns)
-            projection_rows(&projection, projected, rows, count);
-        if (!status)
-            status =
-                c->label(k->labels + first, k->distances + first, projected, count, old->dimension,
-                         k->centroids, old->k, old->metric, c->threads, c->stop, err);
+    for (uint64_t r = 0; r < c->rows->runs && !status; r++) {
+        const struct row_run *run = &c->rows->run[r];
+        const uint64_t end = run->row + run->count;
+        for (uint64_t first = run->row, count;
+             run->input == ROW_LIST_NONE && first < end && !status; first += count) {
+            count = min_u64(block, end - first);
+            status = matrix_read(&matrix, first, count, rows, err);
+            /* Rows without information get no label. */
+            for (uint64_t i = 0; i < count && !status; i++)
+                if (matrix_is_blank(&matrix, rows + i * columns))
+                    rows[i * columns] = NAN;
+            if (!status && old->columns)
+                projection_rows(&projection, projected, rows, count);
+            if (!status)
+                status = c->label(k->labels + first, k->distances + first, projected, count,
+                                  old->dimension, k->centroids, old->k, old->metric, c->threads,
+                                  c->stop, err);
+        }
     }
 out:
     matrix_close(&matrix);
@@ -439,13 +429,8 @@ enum status carry_objects(struct carry *c, struct error *err)
     c->rows = &list;
     if (!status && !c->map->same)
         status = find_rows_now(c, err);
-    if (!status)
-        status = carry_imported(c, err);
-    if (!status)
-        status = carry_clusters(c, err);
-    if (!status)
-        status = carry_neighbours(c, err);
-    if (!status)
+    if (!status && !(status = carry_imported(c, err)) && !(status = carry_clusters(c, err)) &&
+        !(status = carry_neighbours(c, err)))
         status = carry_next(c, err);
     row_list_clear(&list);
     free(c->row_now);

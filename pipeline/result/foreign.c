@@ -137,16 +137,8 @@ static bool has_parent(const struct copy *copy, const char *name, const char *at
     char *last = strrchr(parent, '/');
     if (!attribute)
         last[last == parent] = 0;
-    for (char *at = parent + 1; *at;) {
-        at += strcspn(at, "/");
-        const char end = *at;
-        *at = 0;
-        if (H5Lexists(copy->to, parent, H5P_DEFAULT) <= 0)
-            return false;
-        *at = end;
-        at += end != 0;
-    }
-    return true;
+    H5_SCOPED hid_t object = H5Oopen(copy->to, parent, H5P_DEFAULT);
+    return object > 0;
 }
 
 /* --- what cannot be copied -------------------------------------------------------------------- */

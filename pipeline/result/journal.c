@@ -26,12 +26,9 @@
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
-/* A record waiting for earlier ones: a copy, or the location of an existing one; neither: empty. */
-struct waiting {
-    struct copy *copy;
-    uint64_t origin;
-};
+/* A record waiting for earlier ones. */
 struct copy {
+    uint64_t origin; /* of an existing one, which has nothing else; else 0 */
     struct log_row row;
     bool image;
     size_t length[2]; /* of its texts, which follow the values */
@@ -54,7 +51,7 @@ struct journal {
 
     _Atomic uint64_t next; /* sequence of the next record to process */
     pthread_mutex_t lock;  /* guards the following */
-    struct waiting *ring;  /* size is a power of two; record `sequence` is at sequence % size */
+    struct copy **ring;    /* size is a power of two; record `sequence` is at sequence % size */
     uint64_t ring_size;
     struct row_lists lists;
     struct journal_tally tally;
@@ -169,7 +166,7 @@ void journal_close(struct journal **journal)
     }
     records_clear(&j->records);
     for (uint64_t i = 0; i < j->ring_size; i++)
-        free(j->ring[i].copy);
+        free(j->ring[i]);
     free(j->ring);
     free_rows(j, &j->filling);
     free_rows(j, &j->flushed);
@@ -298,7 +295,7 @@ static enum status grow_ring(struct journal *journal, uint64_t sequence, struct 
         size *= 2;
     if (size == journal->ring_size)
         return STATUS_OK;
-    struct waiting *ring = calloc(size, sizeof *ring);
+    struct copy **ring = calloc(size, sizeof *ring);
     if (!ring)
         return error_memory(err, size * sizeof *ring, "records out of order");
     for (uint64_t i = 0; i < journal->ring_size; i++)
@@ -327,6 +324,12 @@ static enum status copy_record(struct copy **out, const struct journal *journal,
                                struct error *err)
 {
     const bool image = record->failure.reason == REASON_NONE;
+    if (record->origin) {
+        *out = calloc(1, sizeof **out);
+        if (*out)
+            (*out)->origin = record->origin;
+        return *out ? STATUS_OK : error_memory(err, sizeof **out, "a finished record");
+    }
     const void *text[2] = {record->path,
                            image ? (const void *)record->thumbnail : record->failure.message};
     const size_t length[2] = {record->path_length, !image ? strlen(record->failure.message)
@@ -379,8 +382,8 @@ static size_t bytes_of(const struct journal *journal, const struct copy *copy)
            copy->length[1];
 }
 
-/* Adds a row to the block and frees it; a row larger than a block gets a block of its own. With the
- * lock held. */
+/* Adds a row to the block, unless it exists, and frees it; a row larger than a block gets a block of its
+ * own. With the lock held. */
 static enum status add_row(struct journal *journal, struct copy *copy, uint64_t *location,
                            struct error *err)
 {
@@ -390,6 +393,11 @@ static enum status add_row(struct journal *journal, struct copy *copy, uint64_t 
     const uint32_t *width = journal->records.width;
     const uint8_t *at = copy->bytes;
     bool added = true;
+    if (copy->origin) {
+        *location = copy->origin;
+        free(copy);
+        return STATUS_OK;
+    }
     for (unsigned c = LOG_FEATURE; c < journal->columns && copy->image && added; c++) {
         added = append(&rows->column[c], at, width[c - LOG_FEATURE]);
         at += ((size_t)width[c - LOG_FEATURE] + 3) / 4 * 4;
@@ -417,7 +425,7 @@ static enum status add_row(struct journal *journal, struct copy *copy, uint64_t 
 static bool make_room(struct journal *journal, const struct copy *copy)
 {
     const size_t filled = journal->filling.bytes;
-    if (!copy || filled == 0 || filled + bytes_of(journal, copy) <= BLOCK_BYTES)
+    if (copy->origin || filled == 0 || filled + bytes_of(journal, copy) <= BLOCK_BYTES)
         return false;
     flush_rows(journal);
     return true;
@@ -426,21 +434,19 @@ static bool make_room(struct journal *journal, const struct copy *copy)
 /* Processes waiting records in order. With the lock held. */
 static enum status take_waiting(struct journal *journal, struct error *err)
 {
-    struct waiting *waiting;
     enum status status = journal->error.status;
     for (;;) {
         const uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
-        waiting = &journal->ring[next % journal->ring_size];
-        if (status || (!waiting->copy && !waiting->origin))
+        struct copy **waiting = &journal->ring[next % journal->ring_size];
+        if (status || !*waiting)
             return status;
-        if (make_room(journal, waiting->copy)) {
+        if (make_room(journal, *waiting)) {
             status = pass_error(journal, err);
             continue;
         }
-        uint64_t location = waiting->origin;
-        if (!location)
-            status = add_row(journal, waiting->copy, &location, err);
-        *waiting = (struct waiting){.copy = NULL};
+        uint64_t location;
+        status = add_row(journal, *waiting, &location, err);
+        *waiting = NULL;
         if (!status)
             status = row_lists_add(&journal->lists, location, err);
         atomic_store_explicit(&journal->next, next + 1, memory_order_release);
@@ -461,18 +467,16 @@ static void count_record(struct journal_tally *tally, const struct store_record 
 enum status journal_put(struct journal *journal, const struct store_record *record,
                         const void *values, struct error *err)
 {
-    struct waiting waiting = {.origin = record->origin};
+    struct copy *copy = NULL;
     struct error error = ERROR_INIT;
-    enum status status = STATUS_OK;
-    if (!record->origin)
-        status = copy_record(&waiting.copy, journal, record, values, &error);
+    enum status status = copy_record(&copy, journal, record, values, &error);
     pthread_mutex_lock(&journal->lock);
     if (journal->error.status || status || grow_ring(journal, record->sequence, &error))
         goto out;
-    struct waiting *place = &journal->ring[record->sequence % journal->ring_size];
-    assert(!place->copy && !place->origin);
-    *place = waiting;
-    waiting.copy = NULL;
+    struct copy **place = &journal->ring[record->sequence % journal->ring_size];
+    assert(!*place);
+    *place = copy;
+    copy = NULL;
     count_record(&journal->tally, record);
     take_waiting(journal, &error);
 out:
@@ -480,7 +484,7 @@ out:
         fail(journal, &error);
     status = pass_error(journal, err);
     pthread_mutex_unlock(&journal->lock);
-    free(waiting.copy);
+    free(copy);
     return status;
 }
 
@@ -518,18 +522,17 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
     enum status status = pass_error(journal, err);
     *kept = next;
     for (uint64_t i = 0; !status && i < journal->ring_size; i++) {
-        struct waiting *waiting = &journal->ring[(next + i) % journal->ring_size];
-        if (!waiting->copy && !waiting->origin)
+        struct copy **waiting = &journal->ring[(next + i) % journal->ring_size], *copy = *waiting;
+        if (!copy)
             continue;
         ++*kept;
-        struct copy *copy = waiting->copy;
-        waiting->copy = NULL;
+        *waiting = NULL;
         while (!status && make_room(journal, copy))
             status = pass_error(journal, err);
-        if (copy && !status)
-            status = add_row(journal, copy, &location, err);
-        else
+        if (status)
             free(copy);
+        else
+            status = add_row(journal, copy, &location, err);
     }
     if (!status)
         status = seal(journal, err);
@@ -542,7 +545,7 @@ enum status journal_finish(struct journal *journal, const struct row_lists **lis
 {
     pthread_mutex_lock(&journal->lock);
     for (uint64_t i = 0; i < journal->ring_size; i++)
-        assert(journal->error.status || (!journal->ring[i].copy && !journal->ring[i].origin));
+        assert(journal->error.status || !journal->ring[i]);
     enum status status = seal(journal, err);
     /* The file is written next: it can have their memory. After a failure, a block may still be written. */
     if (!status) {
