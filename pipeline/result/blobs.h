@@ -7,8 +7,8 @@
 
 #include "result/schema.h"
 
-/* Writes the group ("images/json") for `rows` images with `bytes` bytes in total; `row` returns
- * each blob twice; a row without one has 0 bytes. `axis` is the scale of its data. */
+/* Writes the group ("images/json") for `rows` images with `bytes` bytes in total; a row
+ * without one has 0 bytes. `axis` is the scale of its data. */
 enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
                         uint64_t bytes, h5_row *row, void *context, struct error *err);
 

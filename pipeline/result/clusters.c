@@ -170,27 +170,24 @@ static const void *path_of_row(void *context, uint64_t row, size_t *bytes)
     return naming->text;
 }
 
-/* All are of the only source. */
-static const void *source_of_row(void *context, uint64_t row, size_t *bytes)
-{
-    static const uint16_t source = 0;
-    (void)context, (void)row;
-    *bytes = sizeof source;
-    return &source;
-}
-
 /* Writes /images/path, source and sources of rows of other data, in a file of clusters alone. */
 static enum status write_names(hid_t file, const struct result_names *names, struct error *err)
 {
     struct naming naming = {.names = names};
+    const char *const axis = image_table.axis;
+    const hsize_t rows = names->count;
+    uint16_t *source = calloc(rows + 1, sizeof *source); /* all are of the only one */
     H5_SCOPED hid_t images = H5I_INVALID_HID;
-    const bool failed = h5_create_group(&images, file, image_table.group, err) ||
-                        h5_put_column(file, images, "path", VALUE_TEXT, names->count, NULL,
-                                      image_table.axis, path_of_row, &naming, err) ||
-                        h5_put_column(file, images, "source", VALUE_U16, names->count, NULL,
-                                      image_table.axis, source_of_row, NULL, err);
+    const bool failed =
+        !source || h5_create_group(&images, file, image_table.group, err) ||
+        h5_put_column(file, images, "path", VALUE_TEXT, rows, NULL, axis, path_of_row, &naming,
+                      err) ||
+        h5_put_values(file, images, "source", VALUE_U16, 1, &rows, &axis, source, err);
     free(naming.text);
-    return failed ? STATUS_FAILED : write_source(file, images, names->source, err);
+    free(source);
+    return !source  ? error_memory(err, rows * sizeof *source, "paths of rows")
+           : failed ? STATUS_FAILED
+                    : write_source(file, images, names->source, err);
 }
 
 /* --- adding ---------------------------------------------------------------------------------- */

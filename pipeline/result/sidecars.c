@@ -280,14 +280,6 @@ enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
             *same = text && strcmp(text, stored[i]) == 0;
         }
     }
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
-        rewind(s->rows[i]);
-        if (!status && ftruncate(fileno(s->rows[i]), 0) != 0)
-            status = io_failed("empty", err);
-    }
-    s->count = s->ahead_count = 0;
-    memset(s->size, 0, sizeof s->size);
-    s->text = s->reading = s->noted = false;
     return status;
 }
 

@@ -46,8 +46,7 @@ enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, str
  * not added has only a key. */
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, uint64_t earlier_row, struct error *err);
-/* After exactly the rows of sidecars_keep's file, in its order: *same: its texts are equal. Afterwards
- * there are no rows, as before the first one. */
+/* After exactly the rows of sidecars_keep's file, in its order: *same: its texts are equal. */
 enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *err);
 /* The same with the texts themselves. */
 enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],

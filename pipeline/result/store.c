@@ -39,6 +39,7 @@ struct store {
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
+    bool has_texts;       /* those of all rows are in it */
     pthread_mutex_t lock; /* guards `stat`, a list of */
     struct row_stat *stat;
     size_t stats;
@@ -490,11 +491,12 @@ static void tell_other_disk(const struct store *store, struct error *err)
                   PATH_TEXT(workdir_path(store->work)));
 }
 
+/* Once. */
 static enum status add_sidecars(struct store *store, const struct row_list *images,
                                 struct error *err)
 {
     enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < images->runs && !status; i++) {
+    for (uint64_t i = 0; i < images->runs && !store->has_texts && !status; i++) {
         const struct row_run run = images->run[i];
         const bool in_file = run.input == INPUT_FILE;
         for (uint64_t row = run.first; row < run.first + run.count && !status; row++) {
@@ -507,6 +509,7 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
                                       record.path_length, in_file ? row : SIDECAR_NO_ROW, err);
         }
     }
+    store->has_texts = true;
     return status;
 }
 
