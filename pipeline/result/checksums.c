@@ -64,37 +64,26 @@ static struct entry *find(const struct entries *entries, const char *name)
 
 /* --- what is stored -------------------------------------------------------------------------- */
 
-/* Reads the digests of one dataset; false: they are malformed. */
-static bool load_digests(struct entry *entry, hid_t dataset)
-{
-    H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
-    hsize_t size[2] = {0, 0};
-    bool right = H5Tequal(type, H5T_STD_U8LE) > 0 && H5Sget_simple_extent_ndims(space) == 2 &&
-                 H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
-                 size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
-                 !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
-                 !h5_get_short_text(entry->root, sizeof entry->root, dataset, "root", NULL);
-    if (right) {
-        entry->kept = entry->pieces.known = true;
-        entry->pieces.count = size[0];
-        entry->pieces.digest = malloc(size[0] ? size[0] * PIECE_DIGEST : 1);
-        right = entry->pieces.digest &&
-                !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, NULL);
-    }
-    return right;
-}
-
 /* Malformed members of /checksums count as missing. */
 static enum status load_own(void *context, hid_t object, const char *name,
                             const struct defined *defined, struct error *err)
 {
     struct entries *entries = context;
+    struct entry *entry;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    hsize_t size[2];
     if (defined->type != H5O_TYPE_DATASET)
         return STATUS_OK;
-    struct entry *entry = add(entries, name + strlen("/" GROUP), err);
-    if (!entry)
+    if (!(entry = add(entries, name + strlen("/" GROUP), err)))
         return STATUS_FAILED;
-    if (!load_digests(entry, object)) {
+    if (!h5_open_dataset(&dataset, object, name, VALUE_U8, 2, size, NULL) &&
+        size[1] == PIECE_DIGEST &&
+        !h5_get_short_text(entry->root, sizeof entry->root, dataset, "root", NULL) &&
+        (entry->pieces.digest = malloc(size[0] * PIECE_DIGEST + 1)) &&
+        !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, NULL)) {
+        entry->kept = entry->pieces.known = true;
+        entry->pieces.count = size[0];
+    } else {
         pieces_clear(&entry->pieces);
         free(entry->name);
         entries->count--;

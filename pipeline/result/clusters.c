@@ -152,7 +152,6 @@ static enum status write_source(hid_t file, hid_t images, const char *source, st
 struct naming {
     const struct result_names *names;
     char *text;
-    size_t room;
 };
 
 static const void *path_of_row(void *context, uint64_t row, size_t *bytes)
@@ -160,13 +159,9 @@ static const void *path_of_row(void *context, uint64_t row, size_t *bytes)
     struct naming *naming = context;
     size_t length;
     const char *name = naming->names->path(naming->names->context, row, &length);
-    if (4 * length + 1 > naming->room) {
-        free(naming->text);
-        naming->room = 8 * length + 256;
-        if (!(naming->text = malloc(naming->room)))
-            return NULL;
-    }
-    *bytes = path_to_utf8(naming->text, naming->room, name, length);
+    free(naming->text);
+    naming->text = path_utf8(name, length);
+    *bytes = naming->text ? strlen(naming->text) : 0;
     return naming->text;
 }
 

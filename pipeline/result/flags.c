@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "base/path.h"
 #include "result/graph.h"
+#include "result/h5.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,21 +114,18 @@ static enum status compare_neighbours(struct flags *out, struct graph *graph, do
 {
     uint64_t count = 0;
     double first, third;
-    int64_t *rows = malloc((size_t)BLOCK * graph->n * sizeof *rows);
     float *squared = malloc((size_t)BLOCK * graph->n * sizeof *squared);
-    enum status status = rows && squared
-                             ? STATUS_OK
-                             : error_memory(err, BLOCK * 12 * (size_t)graph->n, "neighbours");
+    enum status status =
+        squared ? STATUS_OK : error_memory(err, BLOCK * 4 * (size_t)graph->n, "neighbours");
     for (uint64_t at = 0; at < graph->rows && status == STATUS_OK; at += BLOCK) {
         const uint64_t block = min_u64(BLOCK, graph->rows - at);
-        status = graph_read(graph, at, block, rows, squared, err);
+        status = h5_read_rows(graph->distances_dataset, VALUE_F32, at, block, squared, err);
         for (uint64_t i = 0; i < block && status == STATUS_OK; i++) {
             nearest[at + i] = sqrt((double)squared[i * graph->n]);
             if (!isnan(nearest[at + i]))
                 sorted[count++] = nearest[at + i];
         }
     }
-    free(rows);
     free(squared);
     if (status != STATUS_OK)
         return status;

@@ -253,7 +253,6 @@ static enum status check_table(struct verify *verify, unsigned table, struct err
                                 .bad = failures ? verify->bad_failures : verify->bad_images};
     struct checked_row row = {.result = verify->result};
     char *before = NULL;
-    size_t capacity = 0;
     enum status status = STATUS_OK;
     for (; row.number < rows_count(rows); row.number++) {
         const void *found;
@@ -265,14 +264,12 @@ static enum status check_table(struct verify *verify, unsigned table, struct err
         row.source = failures ? row.failure->source : row.image->source;
         row.text = failures ? row.failure->path : row.image->path;
         check_row(&check, &row);
-        const size_t size = strlen(row.path) + 1;
-        char *larger = size > capacity ? realloc(before, 2 * size) : before;
-        if (!larger) {
-            status = error_memory(err, 2 * size, "a path");
+        free(before);
+        if (!(before = strdup(row.path))) {
+            status = error_memory(err, strlen(row.path), "a path");
             break;
         }
-        capacity = size > capacity ? 2 * size : capacity;
-        row.path_before = before = memcpy(larger, row.path, size);
+        row.path_before = before;
         row.source_before = row.source;
     }
     free(before);

@@ -100,13 +100,11 @@ void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
  * server. */
 static bool keeps(const struct workdir *workdir)
 {
-    struct stat mine, named;
     char line[LINE];
     const int lock = openat(workdir->directory, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (lock < 0)
         return errno != ENOENT && errno != ESTALE;
-    const bool same = fstat(lock, &named) == 0 && fstat(workdir->lock, &mine) == 0 &&
-                      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    const bool same = output_still_named(workdir->directory, LOCK, workdir->lock);
     read_line(line, lock);
     close(lock);
     /* Empty if the disk was full. */
@@ -140,9 +138,7 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
     /* On file systems without locks the last process gets the directory. */
     if (flock(workdir->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return refuse(workdir, output, err);
-    struct stat mine, named;
-    if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, LOCK, &named, 0) ||
-        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+    if (!output_still_named(workdir->directory, LOCK, workdir->lock))
         return STATUS_END;
     /* If it cannot be removed, its line names the owner. */
     return created || unlinkat(workdir->directory, LOCK, 0) ? STATUS_OK : STATUS_END;
