@@ -84,9 +84,7 @@ static enum status find_layout(struct raw *raw, hid_t dataset, struct error *err
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     const H5D_layout_t layout = H5Pget_layout(list);
     enum status status = STATUS_OK;
-    if (layout == H5D_VIRTUAL) {
-        raw->layout = RAW_VIRTUAL;
-    } else if (layout == H5D_CONTIGUOUS && raw->fd >= 0 && H5Pget_external_count(list) == 0) {
+    if (layout == H5D_CONTIGUOUS && raw->fd >= 0 && H5Pget_external_count(list) == 0) {
         raw->start = H5Dget_offset(dataset);
         if (raw->start != HADDR_UNDEF)
             raw->layout = RAW_CONTIGUOUS;
@@ -234,7 +232,7 @@ enum status raw_read_either(const struct raw *raw, uint64_t first, uint64_t coun
         return STATUS_OK;
     if (raw->layout == RAW_SEGMENTS)
         return raw_segments_read(raw, first, count, out, values, err);
-    if (raw->layout < RAW_CONTIGUOUS || (values && !raw->format.kind))
+    if (raw->layout == RAW_HDF5 || (values && !raw->format.kind))
         return raw_read_block(raw, values ? H5T_NATIVE_FLOAT : H5I_INVALID_HID, start, extent, out,
                               err);
     return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, first, count, out,
@@ -258,5 +256,5 @@ enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count
 
 bool raw_is_parallel(const struct raw *raw)
 {
-    return raw->layout >= RAW_CONTIGUOUS;
+    return raw->layout != RAW_HDF5;
 }

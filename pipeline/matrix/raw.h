@@ -16,7 +16,6 @@
 
 enum raw_layout {
     RAW_HDF5,       /* read by HDF5, under its lock */
-    RAW_VIRTUAL,    /* the same, from other files */
     RAW_CONTIGUOUS, /* at `start` of `fd` */
     RAW_CHUNKS,
     RAW_SEGMENTS,

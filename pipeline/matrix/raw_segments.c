@@ -63,8 +63,8 @@ static enum status open_segment(const struct raw *whole, struct segment *segment
     if (status == STATUS_OK)
         status = raw_open(&segment->raw, segment->dataset, segment->path, err);
     const struct raw *raw = segment->raw;
-    if (status == STATUS_OK && (raw->layout == RAW_VIRTUAL || raw->columns != whole->columns ||
-                                raw->element != whole->element || raw->rows != segment->rows ||
+    if (status == STATUS_OK && (raw->columns != whole->columns || raw->element != whole->element ||
+                                raw->rows != segment->rows ||
                                 memcmp(&raw->format, &whole->format, sizeof raw->format) != 0))
         status = error_set(err, STATUS_FAILED,
                            "%s is damaged or not a clpipe file: its %s is not what was merged",

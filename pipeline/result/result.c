@@ -767,28 +767,25 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
 {
     const struct result_clusters *coarser = result_clusters_find(result, clusters->parent);
     const size_t bytes = clusters->k * sizeof **parents;
-    int32_t *read = NULL;
     *parents = NULL;
     *above = coarser;
     if (!*clusters->parent)
         return STATUS_END;
-    enum status status = STATUS_OK;
     if (!clusters->parents || !coarser || coarser == clusters)
-        status = h5_damaged(err, result->path, "/clusters/%s/parents does not fit the level above",
-                            clusters->name);
-    else if (!(read = malloc(bytes)))
-        status = error_memory(err, bytes, "clusters of a level");
-    else
-        status = read_part(clusters, PART_PARENTS, 0, clusters->k, read, err);
+        return h5_damaged(err, result->path, "/clusters/%s/parents does not fit the level above",
+                          clusters->name);
+    if (!(*parents = malloc(bytes)))
+        return error_memory(err, bytes, "clusters of a level");
+    enum status status = read_part(clusters, PART_PARENTS, 0, clusters->k, *parents, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
-        if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
+        if ((*parents)[i] < 0 || (uint32_t)(*parents)[i] >= coarser->k)
             status = h5_damaged(err, result->path,
                                 "/clusters/%s/parents names a cluster that does not exist",
                                 clusters->name);
-    if (status == STATUS_OK)
-        *parents = read;
-    else
-        free(read);
+    if (status != STATUS_OK) {
+        free(*parents);
+        *parents = NULL;
+    }
     return status;
 }
 
