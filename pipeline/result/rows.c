@@ -10,17 +10,16 @@ struct rows {
     const struct table *table;
     hid_t file;
     hid_t dataset[TABLE_COLUMNS_MAX];
-    hid_t text_dataset[TABLE_TEXTS_MOST];
-    size_t width[TABLE_TEXTS_MOST]; /* of texts */
+    size_t width[TABLE_COLUMNS_MAX]; /* of texts; 0: other values */
     uint64_t count;
     /* The block: rows [first, first + loaded). */
     uint64_t first;
     unsigned loaded, next_block;
-    char *block;                   /* ROWS_BLOCK row structs */
-    uint8_t *scratch;              /* one column of it */
-    char *text[TABLE_TEXTS_MOST];  /* rows of width + 1 bytes */
-    size_t room[TABLE_TEXTS_MOST]; /* bytes of `text` */
-    char *raw;                     /* a path as bytes */
+    char *block;                    /* ROWS_BLOCK row structs */
+    uint8_t *scratch;               /* one column of it */
+    char *text[TABLE_COLUMNS_MAX];  /* rows of width + 1 bytes */
+    size_t room[TABLE_COLUMNS_MAX]; /* bytes of `text` */
+    char *raw;                      /* a path as bytes */
 };
 
 static enum status damaged(struct rows *rows, struct error *err, const char *what)
@@ -32,7 +31,6 @@ enum status rows_open(struct rows **out, hid_t file, const struct table *table, 
 {
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status = STATUS_OK;
-    unsigned texts = 0;
     struct rows *rows = *out = calloc(1, sizeof *rows);
     if (!rows)
         return error_memory(err, sizeof *rows, "a table reader");
@@ -59,10 +57,8 @@ enum status rows_open(struct rows **out, hid_t file, const struct table *table, 
             rows->count = size[0];
         if (size[0] != rows->count || size[1] != column->width)
             status = damaged(rows, err, "has columns of different lengths");
-        if (column->type == VALUE_TEXT) {
-            rows->text_dataset[texts] = rows->dataset[c];
-            rows->width[texts++] = h5_text_width(rows->dataset[c]);
-        }
+        if (column->type == VALUE_TEXT)
+            rows->width[c] = h5_text_width(rows->dataset[c]);
     }
     if (status)
         rows_close(out);
@@ -75,10 +71,10 @@ void rows_close(struct rows **rows)
         return;
     struct rows *r = *rows;
     *rows = NULL;
-    for (unsigned c = 0; c < TABLE_COLUMNS_MAX; c++)
+    for (unsigned c = 0; c < TABLE_COLUMNS_MAX; c++) {
         h5_close(&r->dataset[c]);
-    for (unsigned t = 0; t < TABLE_TEXTS_MOST; t++)
-        free(r->text[t]);
+        free(r->text[c]);
+    }
     free(r->raw);
     free(r->scratch);
     free(r->block);
@@ -95,20 +91,20 @@ hid_t rows_dataset(const struct rows *rows, unsigned column)
     return rows->dataset[column];
 }
 
-/* Reads texts of the t-th column of them into rows->text[t], each ended by a NUL. */
-static enum status load_texts(struct rows *rows, unsigned t, uint64_t first, unsigned count,
+/* Reads a column of texts into rows->text[c], each ended by a NUL. */
+static enum status load_texts(struct rows *rows, unsigned c, uint64_t first, unsigned count,
                               struct error *err)
 {
-    const size_t width = rows->width[t], bytes = count * (width + 1);
-    if (bytes > rows->room[t]) {
-        free(rows->text[t]);
-        rows->text[t] = malloc(bytes);
-        rows->room[t] = rows->text[t] ? bytes : 0;
-        if (!rows->text[t])
+    const size_t width = rows->width[c], bytes = count * (width + 1);
+    if (bytes > rows->room[c]) {
+        free(rows->text[c]);
+        rows->text[c] = malloc(bytes);
+        rows->room[c] = rows->text[c] ? bytes : 0;
+        if (!rows->text[c])
             return error_memory(err, bytes, "texts");
     }
-    char *text = rows->text[t];
-    if (h5_read_rows(rows->text_dataset[t], VALUE_TEXT, first, count, text, err))
+    char *text = rows->text[c];
+    if (h5_read_rows(rows->dataset[c], VALUE_TEXT, first, count, text, err))
         return STATUS_FAILED;
     for (unsigned i = count; i-- > 0;) {
         memmove(text + i * (width + 1), text + i * width, width);
@@ -123,8 +119,8 @@ static enum status load_texts(struct rows *rows, unsigned t, uint64_t first, uns
 /* Limits `count` so that the texts of the rows are not too large. */
 static unsigned block_rows(const struct rows *rows, uint64_t count)
 {
-    for (unsigned t = 0; t < TABLE_TEXTS_MOST; t++) {
-        const uint64_t most = ROWS_TEXT_BYTES / (rows->width[t] + 1);
+    for (unsigned c = 0; c < TABLE_COLUMNS_MAX; c++) {
+        const uint64_t most = ROWS_TEXT_BYTES / (rows->width[c] + 1);
         count = count <= most ? count : most ? most : 1;
     }
     return count < ROWS_BLOCK ? (unsigned)count : ROWS_BLOCK;
@@ -133,19 +129,17 @@ static unsigned block_rows(const struct rows *rows, uint64_t count)
 static enum status load_block(struct rows *rows, uint64_t first, unsigned count, struct error *err)
 {
     const struct table *table = rows->table;
-    unsigned texts = 0;
     rows->loaded = 0;
     for (unsigned c = 0; c < table->count; c++) {
         const struct column *column = &table->column[c];
         char *at = rows->block + column->offset;
         if (column->type == VALUE_TEXT) {
-            if (load_texts(rows, texts, first, count, err))
+            if (load_texts(rows, c, first, count, err))
                 return STATUS_FAILED;
             for (unsigned i = 0; i < count; i++, at += table->row_size) {
-                const char *text = rows->text[texts] + i * (rows->width[texts] + 1);
+                const char *text = rows->text[c] + i * (rows->width[c] + 1);
                 memcpy(at, &text, sizeof text);
             }
-            texts++;
             continue;
         }
         size_t size = value_size(column->type) * column->width;

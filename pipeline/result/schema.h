@@ -49,9 +49,6 @@ extern const struct table sidecar_text_table, sidecar_number_table;
 /* The column of image_table that is optional. */
 #define IMAGE_CODE 12
 
-/* Maximum number of text columns (VALUE_TEXT) of a table; the path comes first. */
-#define TABLE_TEXTS_MOST 2
-
 #define SOURCE_AXIS "source"
 #define DIGEST_AXIS "digest_word"
 #define RANK_AXIS   "rank"
