@@ -449,7 +449,9 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits,
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err)
 {
-    struct cluster_outcome copy;
+    struct cluster_outcome copy = {0};
+    if (replace)
+        copy = fits->fit[--fits->count];
     enum status status = cluster_outcome_copy(&copy, fit, err);
     struct cluster_outcome *grown = realloc(fits->fit, (fits->count + 1) * sizeof *grown);
     fits->fit = grown ? grown : fits->fit;
@@ -461,8 +463,6 @@ enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluste
         cluster_outcome_clear(&copy);
         return status;
     }
-    if (replace)
-        cluster_outcome_clear(&fits->fit[--fits->count]);
     fits->fit[fits->count] = copy;
     fits->round[fits->count++] = round;
     fits->pending = false;

@@ -27,7 +27,7 @@ struct clustering {
 };
 
 enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, const struct rank *rank,
-                        const struct cluster_outcome *known, struct error *err)
+                        struct cluster_outcome *known, struct error *err)
 {
     const struct checkpoint_config *kept = engine->config.checkpoint;
     struct cluster_outcome own = {0};

@@ -86,8 +86,8 @@ struct cluster_outcome {
     uint64_t iterations_resumed; /* made before resuming, over all restarts and values of k */
 };
 
-/* An outcome that has only its centroids and its history, zeroed; or a copy of them. Clear it even after a
- * failure. */
+/* An outcome that has only its centroids and its history, zeroed; or a copy of them, which uses the centroids'
+ * memory of *out, zeroed or an earlier copy of as many. Clear it even after a failure. */
 enum status cluster_outcome_open(struct cluster_outcome *out, uint32_t k, uint32_t dimension,
                                  uint32_t iterations, struct error *err);
 enum status cluster_outcome_copy(struct cluster_outcome *out, const struct cluster_outcome *from,

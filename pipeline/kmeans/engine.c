@@ -174,23 +174,20 @@ static enum status run_all(struct cluster_outcome *out, struct engine *engine, s
 }
 
 enum status engine_complete(struct cluster_outcome *out, struct engine *engine,
-                            const struct cluster_outcome *known, struct error *err)
+                            struct cluster_outcome *known, struct error *err)
 {
-    struct cluster_outcome copy = {0};
     use_k(engine, known->k);
     enum status status = open_own_outcome(out, engine, err);
-    if (status == STATUS_OK)
-        status = cluster_outcome_copy(&copy, known, err);
-    if (status == STATUS_OK) {
-        free(out->centroids);
-        out->centroids = copy.centroids;
-        out->inertia_history = copy.inertia_history;
-        out->iterations = copy.iterations;
-        out->converged = copy.converged;
-        status = fit_complete(&engine->fit, out, err);
-    } else {
-        cluster_outcome_clear(&copy);
-    }
+    if (status != STATUS_OK)
+        return status;
+    free(out->centroids);
+    out->centroids = known->centroids;
+    out->inertia_history = known->inertia_history;
+    out->iterations = known->iterations;
+    out->converged = known->converged;
+    known->centroids = NULL;
+    known->inertia_history = NULL;
+    status = fit_complete(&engine->fit, out, err);
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;

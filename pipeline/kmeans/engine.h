@@ -30,8 +30,9 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
 /* Puts the outcome with less inertia into `best`, which stays as it is if they are equal. */
 void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *other);
 
-/* The outcome of a run that ended with known's centroids, iterations and history. An error yields none. */
+/* The outcome of a run that ended with known's centroids, iterations and history, which it takes over from
+ * *known. An error yields none. */
 enum status engine_complete(struct cluster_outcome *out, struct engine *engine,
-                            const struct cluster_outcome *known, struct error *err);
+                            struct cluster_outcome *known, struct error *err);
 
 #endif

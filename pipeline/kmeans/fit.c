@@ -432,11 +432,24 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
     return status;
 }
 
+struct final_centroids {
+    const float *values;
+    size_t stride;
+    struct cluster_outcome *out;
+};
+
+static void copy_centroid(void *context, uint64_t c)
+{
+    const struct final_centroids *final = context;
+    const size_t dimension = final->out->dimension;
+    memcpy(final->out->centroids + c * dimension, final->values + c * final->stride,
+           dimension * sizeof *final->values);
+}
+
 /* Completes the outcome for the final centroids. */
 static enum status finish(struct fit *fit, struct cluster_outcome *out, bool labels_current,
                           struct error *err)
 {
-    const uint32_t stride = fit->data->stride;
     /* The last assignment. A cluster that it leaves empty gets a row, whose distance falls to zero
      * while no other grows, so this terminates. */
     while (!labels_current) {
@@ -463,9 +476,8 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
         outcome_measure(out, fit->shard, fit->update->all.counts, err) != STATUS_OK)
         return err->status;
     out->pruned = fit->passes > 0 ? fit->pruned / fit->passes : 0;
-    for (uint32_t c = 0; c < out->k; c++)
-        memcpy(out->centroids + (size_t)c * out->dimension, fit->centroids + (size_t)c * stride,
-               out->dimension * sizeof *out->centroids);
+    struct final_centroids final = {fit->centroids, fit->data->stride, out};
+    workers_run(fit->lane->workers, copy_centroid, &final, out->k);
     return STATUS_OK;
 }
 

@@ -85,7 +85,7 @@ static void loaded_close(struct loaded *loaded)
 
 /* One fit, whose centroids all ranks get; known: see cluster_fit. */
 static enum status loaded_fit(struct loaded *loaded, struct levels *levels,
-                              struct cluster_outcome *out, const struct cluster_outcome *known,
+                              struct cluster_outcome *out, struct cluster_outcome *known,
                               const struct cluster_config *config, struct error *err)
 {
     const uint32_t dimension = loaded->rank.source->dimension;
@@ -107,7 +107,7 @@ static enum status loaded_fit(struct loaded *loaded, struct levels *levels,
 
 /* The same for the rows of a level, which it loads if necessary. */
 static enum status fit_level(struct levels *levels, struct cluster_outcome *out,
-                             const struct matrix_source *rows, const struct cluster_outcome *known,
+                             const struct matrix_source *rows, struct cluster_outcome *known,
                              const struct cluster_config *config, struct error *err)
 {
     enum status status = STATUS_OK;

@@ -163,13 +163,20 @@ enum status cluster_outcome_open(struct cluster_outcome *out, uint32_t k, uint32
 enum status cluster_outcome_copy(struct cluster_outcome *out, const struct cluster_outcome *from,
                                  struct error *err)
 {
-    const enum status status =
-        cluster_outcome_open(out, from->k, from->dimension, from->iterations, err);
-    if (status != STATUS_OK)
-        return status;
-    out->converged = from->converged;
-    memcpy(out->centroids, from->centroids,
-           (size_t)from->k * from->dimension * sizeof *out->centroids);
+    const size_t bytes = (size_t)from->k * from->dimension * sizeof *out->centroids;
+    struct cluster_outcome copy = {.k = from->k,
+                                   .dimension = from->dimension,
+                                   .iterations = from->iterations,
+                                   .converged = from->converged,
+                                   .centroids = out->centroids ? out->centroids : malloc(bytes),
+                                   .inertia_history =
+                                       calloc(from->iterations + 1ull, sizeof(double))};
+    out->centroids = NULL;
+    cluster_outcome_clear(out);
+    *out = copy;
+    if (!out->centroids || !out->inertia_history)
+        return error_memory(err, bytes, "centroids");
+    memcpy(out->centroids, from->centroids, bytes);
     if (from->iterations > 0)
         memcpy(out->inertia_history, from->inertia_history,
                from->iterations * sizeof *out->inertia_history);

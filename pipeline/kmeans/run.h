@@ -29,9 +29,9 @@ struct engine;
 /* A rank's part of cluster_run on the rows of its engine, for engine->config; may be called
  * repeatedly. known: completes the outcome of a run that ended with known->centroids, iterations
  * and history, by one assignment, after which a cluster without rows gets one; the checkpoint keeps
- * nothing of it. NULL: runs k-means. */
+ * nothing of it. Takes these arrays over. NULL: runs k-means. */
 enum status cluster_fit(struct cluster_outcome *out, struct engine *engine, const struct rank *rank,
-                        const struct cluster_outcome *known, struct error *err);
+                        struct cluster_outcome *known, struct error *err);
 
 /* Whether value i, a smaller k than the suggested one, is as good, or the suggested one has no
  * score. */
