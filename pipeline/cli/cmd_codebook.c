@@ -162,7 +162,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     struct isolate *isolate = NULL;
     char *parameters = NULL, *earlier = NULL;
     bool found = false;
-    uint32_t pictures = 0;
+    uint32_t pictures = 0, unread = 0;
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o C.h5");
     enum status status = read_features(&given, options, err);
@@ -177,8 +177,8 @@ static enum status run_codebook(const struct options *options, struct error *err
         status = compute_open(options, false, err);
     }
     if (status == STATUS_OK)
-        status = ingest_learn(&codebooks, &features, &pictures, &given, (uint32_t)own->sample,
-                              options, isolate, err);
+        status = ingest_learn(&codebooks, &features, &pictures, &unread, &given,
+                              (uint32_t)own->sample, options, isolate, err);
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
@@ -194,7 +194,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     free(parameters);
     codebooks_clear(&codebooks);
     isolate_close(&isolate);
-    return status;
+    return status == STATUS_OK && unread > 0 ? STATUS_PARTIAL : status;
 }
 
 static const struct option rows[] = {

@@ -580,8 +580,9 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 }
 
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
-                         uint32_t *pictures, const struct feature_set *given, uint32_t sample,
-                         const struct options *options, struct isolate *isolate, struct error *err)
+                         uint32_t *pictures, uint32_t *unread, const struct feature_set *given,
+                         uint32_t sample, const struct options *options, struct isolate *isolate,
+                         struct error *err)
 {
     enum status status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
@@ -602,7 +603,7 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
     };
     config.walk.limit = image->limit;
     read_decode(&config.decode, options);
-    status = codebook_job_run(codebooks, features, pictures, &config, sample, err);
+    status = codebook_job_run(codebooks, features, pictures, unread, &config, sample, err);
     progress_end(&options->call->progress);
     return status;
 }

@@ -40,10 +40,11 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct isolate *isolate, struct ingest_ranks *ranks, struct error *err);
 
-/* Learns codebooks from at most `pictures` images: codebook_job_run. */
+/* Learns codebooks from at most `sample` images: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
-                         uint32_t *pictures, const struct feature_set *given, uint32_t sample,
-                         const struct options *options, struct isolate *isolate, struct error *err);
+                         uint32_t *pictures, uint32_t *unread, const struct feature_set *given,
+                         uint32_t sample, const struct options *options, struct isolate *isolate,
+                         struct error *err);
 
 /* STATUS_USAGE: a source does not exist. The walk reports other problems. */
 enum status ingest_look_for_sources(const struct options *options, struct error *err);

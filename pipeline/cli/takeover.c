@@ -116,41 +116,46 @@ static enum status read_file(struct takeover *t, struct result *result,
     return status == STATUS_OK && !ingest->retrain ? read_codebooks(t, result, err) : status;
 }
 
-/* The beginning of the log of a run that was interrupted; false: there is none. */
-static bool read_signature(struct signature_parts *parts, struct codebooks *codebooks,
-                           const char *output)
+/* The beginning of the log of a run that was interrupted; *read: is there one? Fails if it cannot be read; the
+ * store reports what is wrong with its contents. */
+static enum status read_signature(bool *read, struct signature_parts *parts,
+                                  struct codebooks *codebooks, const char *output,
+                                  struct error *err)
 {
     char *work = NULL;
     struct records log = {.directory = -1};
-    bool read = false;
+    struct error why = ERROR_INIT;
+    *read = false;
     *parts = (struct signature_parts){0};
-    if (workdir_name(&work, output, NULL) != STATUS_OK)
-        return false;
-    const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || records_open(&log, directory, work, false, NULL) != STATUS_OK ||
-        !log.signature)
-        goto out;
-    read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
-    /* The store reports problems of the log. */
-    if (read && codebooks)
+    const int directory = workdir_name(&work, output, NULL) == STATUS_OK
+                              ? open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                              : -1;
+    if (directory >= 0 && records_open(&log, directory, work, false, &why) == STATUS_OK &&
+        log.signature)
+        *read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
+    if (*read && codebooks)
         codebooks_read_log(codebooks, work, NULL);
-    else if (!read)
+    else if (!*read)
         signature_parts_clear(parts);
-out:
     records_clear(&log);
     if (directory >= 0)
         close(directory);
     free(work);
-    return read;
+    if (why.native == 0)
+        return STATUS_OK;
+    *err = why;
+    return why.status;
 }
 
 /* For an update without a file. */
-static bool read_log(struct takeover *t, const char *output)
+static enum status read_log(struct takeover *t, const char *output, struct error *err)
 {
-    if (!read_signature(&t->old, &t->codebooks, output))
-        return false;
+    const enum status status = read_signature(&t->unfinished, &t->old, &t->codebooks, output, err);
+    if (status != STATUS_OK || !t->unfinished)
+        return status;
     codebooks_bind(&t->codebooks, &t->old.features, output, NULL);
-    return parameters_open(&t->parameters, t->old.parameters, NULL) == STATUS_OK;
+    t->unfinished = parameters_open(&t->parameters, t->old.parameters, NULL) == STATUS_OK;
+    return STATUS_OK;
 }
 
 static enum status look_at_output(struct takeover *t, const struct options *options,
@@ -163,7 +168,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
     if (!options->output || ingest->fresh)
         return STATUS_OK;
     if (stat(options->output, &st) != 0) {
-        t->unfinished = read_log(t, options->output);
+        status = read_log(t, options->output, err);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
                result->source_count > 0) {
         status = read_file(t, result, options, err);
@@ -492,8 +497,11 @@ static enum status place_sources(struct takeover *t, const struct options *optio
         places_update(&t->places, &theirs, options->operand, options->operand_count,
                       ingest->drop_source.text, ingest->drop_source.count, ingest->relocate, err);
     if (status == STATUS_OK && t->file) {
-        if (t->places.added == 0 || !read_signature(&t->log, NULL, options->output))
-            return STATUS_OK;
+        bool read = false;
+        if (t->places.added > 0)
+            status = read_signature(&read, &t->log, NULL, options->output, err);
+        if (!read)
+            return status;
         const struct content *log = &t->log.content;
         const struct stored_sources spelled = {log->sources, log->directories, log->source_count};
         return places_spell(&t->places, &spelled, err);

@@ -73,6 +73,7 @@ enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_
     while ((status = walk_next(walk, &item, err)) == STATUS_OK) {
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "choosing the files of a sample", err);
+        out->unread += item.entry.failure.reason == REASON_UNREADABLE;
         if (status == STATUS_OK && item.entry.failure.reason == REASON_NONE &&
             item.entry.bytes > 0 && !walk_is_unread(walk, item.source))
             status = offer(out, &item, most, err);

@@ -19,7 +19,8 @@ struct candidate {
 struct candidates {
     struct candidate *item; /* in order */
     uint32_t count;
-    bool trimmed; /* internal: the first items are the smallest so far, in order */
+    uint32_t unread; /* files and directories that could not be read */
+    bool trimmed;    /* internal: the first items are the smallest so far, in order */
 };
 
 /* Reads all items of the walk, selects the first `most` in that order, and rewinds the walk. Empty

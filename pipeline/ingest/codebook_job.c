@@ -22,8 +22,8 @@ static enum status open_walk(struct walk **out, struct ingest_job *job, struct e
 }
 
 enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *features,
-                             uint32_t *found, const struct ingest_config *config, uint32_t pictures,
-                             struct error *err)
+                             uint32_t *found, uint32_t *unread, const struct ingest_config *config,
+                             uint32_t pictures, struct error *err)
 {
     struct ingest_job job;
     struct ocl_selection devices;
@@ -32,7 +32,7 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
     struct learning *learning = NULL;
     *codebooks = (struct codebooks){.stored = NULL};
     *features = config->features;
-    *found = 0;
+    *found = *unread = 0;
     ingest_job_init(&job, config, NULL, NULL);
     enum status status = config->find_devices(config->find_devices_context, &devices, err);
     if (status == STATUS_OK)
@@ -41,6 +41,7 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
         status = learning_sample(&learning, &job, walk, features, pictures, err);
     if (status == STATUS_OK) {
         *found = learning_pictures(learning);
+        *unread = learning_unread(learning);
         if (*found > 0)
             status = ocl_context_open(&context, &devices.devices->device[devices.chosen[0]],
                                       config->trace, err);

@@ -67,6 +67,11 @@ uint32_t learning_pictures(const struct learning *learning)
     return min_u32(learning->decoded, learning->pictures);
 }
 
+uint32_t learning_unread(const struct learning *learning)
+{
+    return learning->candidates.unread + learning->unreadable;
+}
+
 /* --- one image ------------------------------------------------------------------------------- */
 
 /* An image being decoded: scaled to each goal of the features; whole for features without one. */
@@ -294,7 +299,7 @@ static void *take_candidates(void *argument)
         blob_close(&blob);
         pthread_mutex_lock(&learning->lock);
         learning->decoded += learning->taken[i].decoded;
-        learning->unreadable += failure.reason == REASON_UNREADABLE;
+        learning->unreadable += failure.reason == REASON_UNREADABLE || is_shortage(&failure);
         const uint32_t decoded = learning_pictures(learning);
         pthread_mutex_unlock(&learning->lock);
         if (pthread_equal(pthread_self(), learning->caller) &&
@@ -400,11 +405,11 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
         status = run_rounds(learning, err);
     if (status == STATUS_OK)
         drop_rest(learning);
-    if (status == STATUS_OK && learning->unreadable > 0)
-        log_message(
-            LOG_NOTICE,
-            "notice: %u of the files for learning codebooks could not be read: the others are used",
-            learning->unreadable);
+    if (status == STATUS_OK && learning_unread(learning) > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %u of the files and directories for learning codebooks could not be "
+                    "read: the others are used",
+                    learning_unread(learning));
     if (status != STATUS_OK)
         learning_close(out);
     return status;

@@ -27,8 +27,10 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
                             const struct feature_set *features, uint32_t pictures,
                             struct error *err);
 
-/* Number of images in the sample. */
+/* Number of images in the sample; of files and directories that could not be read for it, of which a notice
+ * tells. */
 uint32_t learning_pictures(const struct learning *learning);
+uint32_t learning_unread(const struct learning *learning);
 
 /* Learns a codebook for each feature that needs one, on the context's device, stores it in `codebooks` and
  * binds it. STATUS_USAGE: no image of the sample has descriptors; else

@@ -235,6 +235,17 @@ def test_the_same_command_finds_its_codebooks(clpipe, pictures, tmp_path):
     assert (tmp_path / "c.h5").read_bytes() != written
 
 
+def test_files_that_cannot_be_read_are_told(clpipe, pictures, tmp_path):
+    """They are not in the sample, so the codebook may be a different one when they can be read."""
+    paths = "".join(f"{path}\n" for path in sorted(pictures.iterdir()))
+    for name, text in (("whole", paths), ("lacking", paths + "gone.png\n")):
+        (tmp_path / name).write_text(text)
+        told = clpipe("codebook", f"@{name}", "-o", f"{name}.h5", *WORDS)
+        assert told.returncode == (name == "lacking")
+        assert ("1 of the files and directories" in told.stderr) == (name == "lacking")
+    assert codebooks(tmp_path / "whole.h5") == codebooks(tmp_path / "lacking.h5")
+
+
 def murmur3(data):
     """MurmurHash3_x64_128, seed 0: h1 and h2."""
     mask, c1, c2 = (1 << 64) - 1, 0x87c37b91114253d5, 0x4cf5ad432745937f

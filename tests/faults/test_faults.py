@@ -196,6 +196,10 @@ class Job:
             assert look(place) == self.expected
             return True
         again = run_clpipe(*self.args, cwd=place, env=self.env)
+        if self.name == "codebook" and (result.returncode, again.returncode) == (1, 3):
+            # The codebooks of a sample without an image that could not be read are others.
+            assert "--force" in again.stderr, again.stderr
+            again = run_clpipe(*self.args, "--force", cwd=place, env=self.env)
         # The status is 0 if the file already existed.
         assert again.returncode in (0, self.code), again.stderr
         if look(place) != self.expected and "dct:words=4" in self.args:
