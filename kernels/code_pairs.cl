@@ -57,6 +57,8 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
 
 #else
 
+#include "mma_bytes.h"
+
 #define TILES PAIR_TILES
 #define SQUARE 4096 /* product of two equal bits */
 
@@ -76,23 +78,6 @@ static uint expand_row(uint word, uint shift, int used)
 {
     const uint bits = used >= 32 ? 0xffffffffu : used <= 0 ? 0 : (1u << used) - 1;
     return expand(word << shift) & ((bits << shift & 0x80808080u) >> 7) * 0xff;
-}
-
-static void multiply(int *sum, const uint *a, uint b0, uint b1)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/* The same, with sums starting at 0. */
-static void multiply_first(int *sum, const uint *a, uint b0, uint b1)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-                     : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
 }
 
 __kernel __attribute__((reqd_work_group_size(PAIR_ITEMS, 1, 1))) void
@@ -144,9 +129,9 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
             for (uint t = 0; t < TILES; t++) {
                 int *sum = w < PAIR_EVEN ? even[t] : odd[t];
                 if (w == 0 || w == PAIR_EVEN)
-                    multiply_first(sum, a[t][w], b0, b1);
+                    multiply_first_codes(sum, a[t][w], b0, b1);
                 else
-                    multiply(sum, a[t][w], b0, b1);
+                    multiply_codes(sum, a[t][w], b0, b1);
             }
         }
         int all = -1;

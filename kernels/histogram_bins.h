@@ -28,6 +28,15 @@
  * the kernel's, and the counts are lost. */
 #define INLINE static inline __attribute__((always_inline))
 
+/* Adds a finished counter to the picture's. A tile that covers its whole cell stores it. */
+INLINE void merge(__global uint *out, uint sum, bool whole_cell)
+{
+    if (whole_cell)
+        *out = sum;
+    else if (sum)
+        atomic_add(out, sum);
+}
+
 /* CAT(COUNT_, FORM_RGB) expands to COUNT_CHANNELS. */
 #define CAT_(a, b) a##b
 #define CAT(a, b)  CAT_(a, b)

@@ -1,10 +1,6 @@
 /* histogram_group.h: how a work-group walks the pixels of a tile; shared by the kernels that keep
- * the table of the pass in local memory.
- *
- * The kernel defines before including this:
- *
- *   INLINE void add(__local uint *table, uint copy, uint counter)
- *       increments counter 0 to PASS_BINS - 1 in the work-item's copy of the table
+ * the table of the pass in local memory, or COPIES interleaved ones: counter `bin` of copy c is word
+ * bin * COPIES + c.
  *
  * 3-byte pixels straddle words and cache lines. A work-item takes sixteen of them at a time, 48
  * bytes, as three 16-byte vectors, and loads all three before it counts any: neighbouring
@@ -14,7 +10,22 @@
  * byte by byte. */
 #include "histogram_bins.h"
 
+#ifndef GROUP
+#error "the host defines GROUP, the work-group size"
+#endif
+
+#ifdef COPIES
+#define WORD(counter, copy) ((counter) * COPIES + (copy))
+#else
+#define WORD(counter, copy) (counter)
+#endif
+
 #define LANES 32 /* maximum number of work-items that share a row */
+
+INLINE void add(__local uint *table, uint copy, uint counter)
+{
+    atomic_inc(table + WORD(counter, copy));
+}
 
 #define ADD(t, n0, c, v) add(table, copy, (t) + (c) * (n0) + ((v) * (n0) >> 8));
 #define COUNT_CHANNELS(KIND, t, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, t, n0, r, g, b)
@@ -88,18 +99,23 @@ INLINE void count_tile(__local uint *table, uint copy, __global const uchar *pix
                   item & (lanes - 1), lanes);
 }
 
-/* Adds a finished counter to the picture's. A tile that covers its whole cell stores it. */
-INLINE void merge(__global uint *out, uint sum, bool whole_cell)
+/* A counter, summed over the copies: each work-item starts at a different one to avoid bank
+ * conflicts. */
+INLINE uint counter_of(__local const uint *table, uint counter, uint item)
 {
-    if (whole_cell)
-        *out = sum;
-    else if (sum)
-        atomic_add(out, sum);
+#ifdef COPIES
+    uint sum = 0;
+    for (uint c = 0; c < COPIES; c++)
+        sum += table[WORD(counter, (c + item) & (COPIES - 1))];
+    return sum;
+#else
+    return table[counter];
+#endif
 }
 
-/* Merges each counter of a feature at the end of a kernel that has one table per work-group and the
- * variables `tile`, `table`, `counters` and `item`. */
+/* Merges each counter of a feature at the end of a kernel that has the variables `tile`, `table`,
+ * `counters` and `item`. */
 #define MERGE_TABLE(i, KIND, n0, n1, n2, n, o, t)                                                  \
     for (uint bin = item; bin < (n); bin += GROUP)                                                 \
-        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin],            \
-              tile.cell_tiles == 1);
+        merge(counters + tile.counters + (o) + tile.cell * (n) + bin,                              \
+              counter_of(table, (t) + bin, item), tile.cell_tiles == 1);

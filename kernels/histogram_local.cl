@@ -10,18 +10,6 @@
  * return before a barrier even if a whole group takes it (measured: pixels counted in other
  * features' tables). Source: V. Podlozhnyuk, "Histogram calculation in CUDA" (2007), and every
  * OpenCL textbook since. */
-#ifndef GROUP
-#error "the host defines GROUP, the work-group size"
-#endif
-
-#include "histogram_bins.h"
-
-INLINE void add(__local uint *table, uint copy, uint counter)
-{
-    (void)copy;
-    atomic_inc(table + counter);
-}
-
 #include "histogram_group.h"
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void

@@ -210,7 +210,7 @@ INLINE uint rows_for(uint vectors, uint lanes)
 
 /* Adds the counts of values v and v + 128 to the picture's. A tile that covers its whole cell owns
  * the counters, but with fewer bins values share one. */
-INLINE void merge(__global uint *out, uint v, uint bins, uint low, uint high, bool whole)
+INLINE void merge_pair(__global uint *out, uint v, uint bins, uint low, uint high, bool whole)
 {
     const uint a = v * bins >> 8, b = (v + VALUES) * bins >> 8;
     if (whole && bins == 256u) {
@@ -225,8 +225,8 @@ INLINE void merge(__global uint *out, uint v, uint bins, uint low, uint high, bo
 }
 
 #define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    merge(counters + tile.counters + (o) + tile.cell * (n) + row / VALUES * (n0), row % VALUES, n0,   \
-          both - upper, upper, whole);
+    merge_pair(counters + tile.counters + (o) + tile.cell * (n) + row / VALUES * (n0),             \
+               row % VALUES, n0, both - upper, upper, whole);
 
 /* Sums the copies and clears the table. */
 INLINE void take(__local uint4 *quads, uint item, const struct histogram_tile tile, bool whole,

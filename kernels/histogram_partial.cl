@@ -13,24 +13,14 @@
  * tables. It wins where global atomics are slow. It needs PASS_BINS words of device memory per
  * tile. Source: R. Shams, R. A. Kennedy, "Efficient histogram algorithms for NVIDIA CUDA compatible
  * devices" (2007), and NVIDIA's histogram256 sample. */
-#ifndef GROUP
-#error "the host defines GROUP, the work-group size"
-#endif
 #ifndef COPIES
 #error "the host defines COPIES, a power of two"
 #endif
 
-#include "histogram_bins.h"
+#include "histogram_group.h"
 
 #define QUADS       ((PASS_BINS * COPIES + 3) / 4)
 #define SLICES_MOST 16u /* rows of work-items that share the buckets of a cell */
-
-INLINE void add(__local uint *table, uint copy, uint counter)
-{
-    atomic_inc(table + (counter * COPIES + copy));
-}
-
-#include "histogram_group.h"
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_partial(__global const uchar *pixels, __global const struct histogram_tile *tiles,
@@ -47,12 +37,8 @@ histogram_partial(__global const uchar *pixels, __global const struct histogram_
     count_tile(table, item & (COPIES - 1), pixels, tile);
     barrier(CLK_LOCAL_MEM_FENCE);
     __global uint *bucket = buckets + get_group_id(0) * PASS_BINS;
-    for (uint bin = item; bin < PASS_BINS; bin += GROUP) {
-        uint sum = 0;
-        for (uint c = 0; c < COPIES; c++)
-            sum += table[bin * COPIES + ((c + item) & (COPIES - 1))];
-        bucket[bin] = sum;
-    }
+    for (uint bin = item; bin < PASS_BINS; bin += GROUP)
+        bucket[bin] = counter_of(table, bin, item);
 }
 
 /* Offset of counter `bin` of the pass in the picture's counters. */

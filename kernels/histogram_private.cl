@@ -69,15 +69,6 @@
 #define REST_CHANNELS COUNT_CHANNELS
 #define REST_SINGLE(KIND, h, r, g, b, n0, n1, n2, n)
 
-/* Adds a finished counter to the picture's. */
-static inline void merge(__global uint *out, uint count, bool whole_cell)
-{
-    if (whole_cell)
-        *out = count;
-    else if (count)
-        atomic_add(out, count);
-}
-
 /* Folds sub-tables, `step` counters apart, into `bins`. */
 static inline void merge_channel(__global uint *out, const uint *h, uint step, uint bins,
                                  bool whole_cell)

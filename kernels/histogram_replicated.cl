@@ -14,29 +14,11 @@
  * thousand bins leave room for one copy only, with the bank conflicts of histogram_local.
  * Replication: J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU"
  * (2013). */
-#ifndef GROUP
-#error "the host defines GROUP, the work-group size"
-#endif
 #ifndef COPIES
 #error "the host defines COPIES, a power of two"
 #endif
 
-#include "histogram_bins.h"
-
-INLINE void add(__local uint *table, uint copy, uint counter)
-{
-    atomic_inc(table + (counter * COPIES + copy));
-}
-
 #include "histogram_group.h"
-
-#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint bin = item; bin < (n); bin += GROUP) {                                               \
-        uint sum = 0;                                                                              \
-        for (uint c = 0; c < COPIES; c++)                                                          \
-            sum += table[((t) + bin) * COPIES + ((c + item) & (COPIES - 1))];                      \
-        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, sum, tile.cell_tiles == 1);            \
-    }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_replicated(__global const uchar *pixels, __global const struct histogram_tile *tiles,
@@ -51,5 +33,5 @@ histogram_replicated(__global const uchar *pixels, __global const struct histogr
     barrier(CLK_LOCAL_MEM_FENCE);
     count_tile(table, item & (COPIES - 1), pixels, tile);
     barrier(CLK_LOCAL_MEM_FENCE);
-    FEATURES(MERGE)
+    FEATURES(MERGE_TABLE)
 }

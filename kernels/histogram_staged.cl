@@ -12,18 +12,6 @@
  * themselves, so it costs one more store and load per pixel than histogram_local, and the stage
  * takes local memory that could have held copies of the table. Source: the OpenCL specification,
  * 6.12.10; double buffering as on the Cell's local stores. */
-#ifndef GROUP
-#error "the host defines GROUP, the work-group size"
-#endif
-
-#include "histogram_bins.h"
-
-INLINE void add(__local uint *table, uint copy, uint counter)
-{
-    (void)copy;
-    atomic_inc(table + counter);
-}
-
 #include "histogram_group.h"
 
 #define BLOCK   (16 * GROUP) /* pixels in half of the stage */

@@ -132,12 +132,8 @@ INLINE void increment(uint *table, uint size, const ushort *bins, const ushort *
             for (uint k = 0; k < TABLE_##KIND; k++)                                                \
                 h##i[k] += h##i[w * TABLE_##KIND + k];                                             \
         FOLD_##KIND(h##i);                                                                         \
-        for (uint k = 0; k < (n); k++) {                                                           \
-            if (tile.cell_tiles == 1)                                                              \
-                out[k] = h##i[k];                                                                  \
-            else if (h##i[k] > 0)                                                                  \
-                atomic_add(out + k, h##i[k]);                                                      \
-        }                                                                                          \
+        for (uint k = 0; k < (n); k++)                                                             \
+            merge(out + k, h##i[k], tile.cell_tiles == 1);                                         \
     }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void

@@ -105,6 +105,7 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #define DEPTH     (SEARCH_BLOCK / 2)
 #define ITEMS     SEARCH_ITEMS
 #include "kmeans_mma.h"
+#include "mma_bytes.h"
 #if KEPT > 8
 #error "KEPT is at most 8"
 #endif
@@ -133,22 +134,6 @@ struct queue {
     uint slot[QUEUE], position[QUEUE], product[QUEUE];
     uint taken, seen[2]; /* seen: `taken` before alternate barriers */
 };
-
-static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static void multiply_first_codes(int *sum, const uint *a, uint b0, uint b1)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-                     : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
-}
 #endif
 
 /* Appends a pair to the list of the row in place `slot`. */
