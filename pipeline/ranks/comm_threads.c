@@ -6,6 +6,7 @@
  * a rank fails before the first wait of a call or after the second, never in between. */
 #include "ranks/comm_threads.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -55,13 +56,15 @@ static struct team *team_of(struct comm *comm)
     return ((struct member *)comm)->team;
 }
 
-/* Requires `lock`. */
-static bool has_failed(struct error *err, const struct team *team)
+/* Waits until something has changed, or fails if a rank has failed. Requires `lock`. */
+static enum status wait_for_change(struct team *team, struct error *err)
 {
-    if (team->error.status == STATUS_OK)
-        return false;
+    if (team->error.status == STATUS_OK) {
+        pthread_cond_wait(&team->changed, &team->lock);
+        return STATUS_OK;
+    }
     *err = team->error;
-    return true;
+    return err->status;
 }
 
 /* Spins until all ranks have arrived, or for a while; yields if cores are few. */
@@ -86,12 +89,8 @@ static enum status wait_for_all(struct team *team, struct error *err)
     pthread_mutex_unlock(&team->lock);
     spin(team, generation);
     pthread_mutex_lock(&team->lock);
-    while (team->generation == generation && status == STATUS_OK) {
-        if (has_failed(err, team))
-            status = err->status;
-        else
-            pthread_cond_wait(&team->changed, &team->lock);
-    }
+    while (team->generation == generation && status == STATUS_OK)
+        status = wait_for_change(team, err);
     pthread_mutex_unlock(&team->lock);
     return status;
 }
@@ -184,12 +183,8 @@ static enum status send_next(struct comm *comm, const void *data, size_t bytes, 
         return error_memory(err, bytes, "ranks");
     memcpy(copy, data, bytes);
     pthread_mutex_lock(&team->lock);
-    while (parcel->data && status == STATUS_OK) {
-        if (has_failed(err, team))
-            status = err->status;
-        else
-            pthread_cond_wait(&team->changed, &team->lock);
-    }
+    while (parcel->data && status == STATUS_OK)
+        status = wait_for_change(team, err);
     if (status == STATUS_OK) {
         *parcel = (struct parcel){copy, bytes};
         pthread_cond_broadcast(&team->changed);
@@ -206,12 +201,8 @@ static enum status receive_previous(struct comm *comm, void *data, size_t bytes,
     struct parcel *parcel = &team->parcels[comm->rank];
     enum status status = STATUS_OK;
     pthread_mutex_lock(&team->lock);
-    while (!parcel->data && status == STATUS_OK) {
-        if (has_failed(err, team))
-            status = err->status;
-        else
-            pthread_cond_wait(&team->changed, &team->lock);
-    }
+    while (!parcel->data && status == STATUS_OK)
+        status = wait_for_change(team, err);
     if (status == STATUS_OK) {
         memcpy(data, parcel->data, bytes);
         free(parcel->data);
@@ -258,16 +249,16 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
                              void *context, struct error *err)
 {
     struct team team = {.size = ranks, .main = main, .context = context, .error = ERROR_INIT};
-    struct member *members = calloc(ranks, sizeof *members);
+    struct held held = {0};
+    struct member *members = held_array(&held, ranks, sizeof *members);
     uint32_t started = 1;
     *failed = 0;
-    team.parcels = calloc(ranks, sizeof *team.parcels);
-    team.posts = calloc(ranks, sizeof *team.posts);
-    team.given = calloc(ranks, sizeof *team.given);
-    if (!members || !team.parcels || !team.posts || !team.given) {
-        error_memory(err, ranks * sizeof *members, "ranks");
+    team.parcels = held_array(&held, ranks, sizeof *team.parcels);
+    team.posts = held_array(&held, ranks, sizeof *team.posts);
+    team.given = held_array(&held, ranks, sizeof *team.given);
+    enum status status = held_check(&held, "ranks", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     pthread_mutex_init(&team.lock, NULL);
     pthread_cond_init(&team.changed, NULL);
     for (uint32_t rank = 0; rank < ranks; rank++)
@@ -292,14 +283,11 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
     pthread_cond_destroy(&team.changed);
     pthread_mutex_destroy(&team.lock);
     *failed = team.failed_rank;
-    if (members[0].err.status != STATUS_OK || team.error.status != STATUS_OK)
-        *err = members[0].err.status != STATUS_OK ? members[0].err : team.error;
-    else
-        err = NULL;
+    const struct error *first = members[0].err.status != STATUS_OK ? &members[0].err : &team.error;
+    status = first->status;
+    if (status != STATUS_OK)
+        *err = *first;
 out:
-    free(members);
-    free(team.parcels);
-    free(team.posts);
-    free(team.given);
-    return err ? err->status : STATUS_OK;
+    held_free(&held);
+    return status;
 }

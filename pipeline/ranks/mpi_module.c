@@ -206,24 +206,6 @@ static void set_crowded(int now)
     crowded = now;
 }
 
-/* Reduces `count` values of `bytes` bytes, in chunks. */
-static int reduce(void *group, void *values, size_t count, size_t bytes, MPI_Datatype type,
-                  MPI_Op op)
-{
-    MPI_Request request;
-    MPI_Comm comm = comm_of(group);
-    const size_t most = PIECE / bytes;
-    int code = MPI_SUCCESS;
-    for (size_t at = 0; at < count && code == MPI_SUCCESS; at += most) {
-        const int piece = (int)(count - at < most ? count - at : most);
-        void *from = (char *)values + at * bytes;
-        code = crowded ? finish(MPI_Iallreduce(MPI_IN_PLACE, from, piece, type, op, comm, &request),
-                                &request)
-                       : MPI_Allreduce(MPI_IN_PLACE, from, piece, type, op, comm);
-    }
-    return code;
-}
-
 static int probe(struct mpi_message *message, void *group, uint32_t from)
 {
     MPI_Status status;
@@ -269,7 +251,19 @@ static int send(void *group, const void *data, size_t bytes, uint32_t to, int ta
 
 static int sum(void *group, int64_t *values, size_t count)
 {
-    return reduce(group, values, count, sizeof *values, MPI_INT64_T, MPI_SUM);
+    MPI_Request request;
+    MPI_Comm comm = comm_of(group);
+    const size_t most = PIECE / sizeof *values;
+    int code = MPI_SUCCESS;
+    for (size_t at = 0; at < count && code == MPI_SUCCESS; at += most) {
+        const int piece = (int)(count - at < most ? count - at : most);
+        code = crowded
+                   ? finish(MPI_Iallreduce(MPI_IN_PLACE, values + at, piece, MPI_INT64_T, MPI_SUM,
+                                           comm, &request),
+                            &request)
+                   : MPI_Allreduce(MPI_IN_PLACE, values + at, piece, MPI_INT64_T, MPI_SUM, comm);
+    }
+    return code;
 }
 
 static int broadcast(void *group, void *data, size_t bytes, uint32_t root)
