@@ -16,12 +16,7 @@
 
 void feature_codebook_clear(struct feature_codebook *codebook)
 {
-    free(codebook->matrix);
-    free(codebook->offset);
-    free(codebook->word);
-    free(codebook->mean);
-    free(codebook->deviation);
-    free(codebook->share);
+    held_free(&codebook->held);
     *codebook = (struct feature_codebook){.columns = 0};
 }
 
@@ -33,17 +28,17 @@ enum status feature_codebook_allocate(struct feature_codebook *codebook, const c
     *codebook =
         (struct feature_codebook){.columns = columns, .projected = projected, .words = words};
     snprintf(codebook->descriptor, sizeof codebook->descriptor, "%s", descriptor);
-    codebook->matrix = calloc((size_t)projected * columns, sizeof *codebook->matrix);
-    codebook->offset = calloc(projected, sizeof *codebook->offset);
-    codebook->word = calloc(values, sizeof *codebook->word);
-    codebook->mean = calloc(values, sizeof *codebook->mean);
-    codebook->deviation = calloc(values, sizeof *codebook->deviation);
-    codebook->share = calloc(words, sizeof *codebook->share);
-    if (codebook->matrix && codebook->offset && codebook->word && codebook->mean &&
-        codebook->deviation && codebook->share)
-        return STATUS_OK;
-    feature_codebook_clear(codebook);
-    return error_memory(err, (size_t)projected * columns * 2 + values * 17, "a codebook");
+    struct held *held = &codebook->held;
+    codebook->matrix = held_array(held, (uint64_t)projected * columns, sizeof *codebook->matrix);
+    codebook->offset = held_array(held, projected, sizeof *codebook->offset);
+    codebook->word = held_array(held, values, sizeof *codebook->word);
+    codebook->mean = held_array(held, values, sizeof *codebook->mean);
+    codebook->deviation = held_array(held, values, sizeof *codebook->deviation);
+    codebook->share = held_array(held, words, sizeof *codebook->share);
+    const enum status status = held_check(held, "a codebook", err);
+    if (status != STATUS_OK)
+        feature_codebook_clear(codebook);
+    return status;
 }
 
 /* --- as named arrays ------------------------------------------------------------------------- */

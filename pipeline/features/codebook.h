@@ -12,6 +12,7 @@
 #ifndef CLPIPE_FEATURES_CODEBOOK_H
 #define CLPIPE_FEATURES_CODEBOOK_H
 
+#include "base/held.h"
 #include "features/feature.h"
 
 #define CODEBOOK_COLUMNS_MAX   1024u
@@ -19,7 +20,7 @@
 #define CODEBOOK_SUM_MAX       (1 << 24) /* sum of the absolute terms */
 #define CODEBOOK_VALUE_MAX     127
 
-/* All arrays are malloc'ed and owned by the codebook. */
+/* It owns its arrays. */
 struct feature_codebook {
     char descriptor[24]; /* name of the descriptor with the version of its formula: "sift-1" */
     uint32_t columns, projected, words;
@@ -30,6 +31,7 @@ struct feature_codebook {
     double *mean;      /* words x projected */
     double *deviation; /* words x projected, above 0 */
     double *share;     /* per word: fraction of the sample's descriptors, above 0 */
+    struct held held;  /* these arrays */
 };
 
 /* Accepts and leaves a zeroed struct. */

@@ -84,12 +84,6 @@ ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
     }
 }
 
-static void step_plain(double *restrict next, const double *restrict now,
-                       const struct edges *affinity, double w)
-{
-    step_body(next, now, affinity, w);
-}
-
 AVX2_LOOPS static void step_avx2(double *restrict next, const double *restrict now,
                                  const struct edges *affinity, double w)
 {
@@ -108,7 +102,11 @@ void affinity_diffuse(double *scores, double *scratch, const struct edges *affin
      * number, writes `scores`. */
     for (unsigned k = 0; k < STEPS; k++) {
         double *to = k % 2 ? scores : scratch;
-        (avx2 ? step_avx2 : step_plain)(to, k % 2 ? scratch : scores, affinity, w);
+        const double *from = k % 2 ? scratch : scores;
+        if (avx2)
+            step_avx2(to, from, affinity, w);
+        else
+            step_body(to, from, affinity, w);
         for (unsigned l = 0; l < LANES; l++)
             for (uint32_t i = 0; i < starts[l].count; i++)
                 to[(size_t)starts[l].rows[i] * LANES + l] +=

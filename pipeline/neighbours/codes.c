@@ -1,5 +1,6 @@
 /* codes.c: chooses a row's scale and nearest codes, and bounds the length of the remainder. */
 #include "neighbours/codes.h"
+#include "base/avx2.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include "kmeans/filter.h"
@@ -73,8 +74,8 @@ static inline double round_small(double x)
     return (x + 0x1.8p52) - 0x1.8p52;
 }
 
-static inline __attribute__((always_inline)) void
-make_body(int8_t *codes, struct code_facts *facts, const struct code_space *space, const float *row)
+ALWAYS_INLINE void make_body(int8_t *codes, struct code_facts *facts,
+                             const struct code_space *space, const float *row)
 {
     const uint32_t stride = space->stride;
     const double unit = space->unit;
@@ -120,10 +121,8 @@ make_body(int8_t *codes, struct code_facts *facts, const struct code_space *spac
     facts->error = wild ? CODES_FAR : float_up(error);
 }
 
-#if defined(__x86_64__) && !defined(__AVX2__)
-
-__attribute__((target("avx2,fma"))) static void
-make_avx2(int8_t *codes, struct code_facts *facts, const struct code_space *space, const float *row)
+AVX2_LOOPS static void make_in_vectors(int8_t *codes, struct code_facts *facts,
+                                       const struct code_space *space, const float *row)
 {
     make_body(codes, facts, space, row);
 }
@@ -131,21 +130,11 @@ make_avx2(int8_t *codes, struct code_facts *facts, const struct code_space *spac
 void codes_make(int8_t *codes, struct code_facts *facts, const struct code_space *space,
                 const float *row)
 {
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        make_avx2(codes, facts, space, row);
+    if (cpu_has_avx2())
+        make_in_vectors(codes, facts, space, row);
     else
         make_body(codes, facts, space, row);
 }
-
-#else
-
-void codes_make(int8_t *codes, struct code_facts *facts, const struct code_space *space,
-                const float *row)
-{
-    make_body(codes, facts, space, row);
-}
-
-#endif
 
 float codes_reach(const struct code_space *space, const struct code_facts *facts, double squared)
 {
