@@ -432,7 +432,7 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
                                   .orientation = 1,
                                   .rect = {0, 0, width, height},
                                   .stride = bench->width * 3};
-    uint32_t each = histogram_tiles(NULL, histogram, 0, &part);
+    uint32_t each = histogram_tiles(NULL, histogram, 0, &part, 0);
     struct histogram_tile *tiles = calloc((size_t)each * bench->pictures, sizeof *tiles);
     if (!tiles) {
         error_memory(err, (size_t)each * bench->pictures * sizeof *tiles, "tiles");
@@ -441,7 +441,7 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
     for (uint32_t i = 0; i < bench->pictures; i++) {
         part.offset = (uint32_t)(i * bench->stride);
         part.counters = i * feature->words;
-        histogram_tiles(tiles + (size_t)i * each, histogram, 0, &part);
+        histogram_tiles(tiles + (size_t)i * each, histogram, 0, &part, 0);
     }
     *count = each * bench->pictures;
     return tiles;

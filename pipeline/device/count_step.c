@@ -1,7 +1,7 @@
 /* count_step.c: the passes of a histogram plan as one step, with a list of tiles per pass. */
 #include "device/plan.h"
 
-#include "device/prove.h"
+#include "device/selftest.h"
 #include "features/kind.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static enum status open_count(void **out, struct step_needs *needs, struct ocl_c
     const enum status status = histogram_open(&count->histogram, context, &histogram, err);
     if (status != STATUS_OK)
         return status;
-    const unsigned passes = histogram_passes(count->histogram);
+    const unsigned passes = count->histogram->count;
     *needs = (struct step_needs){
         .lists = passes, .entries = TILES, .counts = passes, .events = passes * HISTOGRAM_EVENTS};
     return STATUS_OK;
@@ -56,7 +56,7 @@ static enum status prove_count(void *state, struct error *err)
 
 static void abandon_count(void *state)
 {
-    histogram_abandon(((struct count *)state)->histogram);
+    atomic_store(&((struct count *)state)->histogram->abandoned, true);
 }
 
 static struct histogram_part counted_part(const struct count *count, const struct part_shape *in)
@@ -74,7 +74,7 @@ static void count_tiles(uint32_t *tiles, const void *state, const struct part_sh
 {
     const struct count *count = state;
     const struct histogram_part part = counted_part(count, in);
-    for (unsigned p = 0; p < histogram_passes(count->histogram); p++)
+    for (unsigned p = 0; p < count->histogram->count; p++)
         tiles[p] = histogram_tile_count(count->histogram, p, &part);
 }
 
@@ -85,13 +85,13 @@ static void fill_tiles(void *table, const void *state, uint32_t list_entries,
     struct histogram_part part = counted_part(count, entry->in);
     part.offset = entry->in_offset;
     part.counters = entry->values;
-    for (unsigned p = 0; p < histogram_passes(count->histogram); p++) {
+    for (unsigned p = 0; p < count->histogram->count; p++) {
         struct histogram_tile *tiles =
             (struct histogram_tile *)table + (size_t)p * list_entries + entry->first[p];
         if (entry->given_up)
             memset(tiles, 0, entry->count[p] * sizeof *tiles);
         else
-            histogram_tiles(tiles, count->histogram, p, &part);
+            histogram_tiles(tiles, count->histogram, p, &part, 0);
     }
 }
 
@@ -99,7 +99,7 @@ static enum status enqueue_count(void *state, struct ocl_queue *queue, struct st
                                  struct error *err)
 {
     struct count *count = state;
-    for (unsigned p = 0; p < histogram_passes(count->histogram); p++) {
+    for (unsigned p = 0; p < count->histogram->count; p++) {
         cl_event *events = io->events + (size_t)p * HISTOGRAM_EVENTS;
         if (io->counts[p] == 0)
             continue;
@@ -115,10 +115,10 @@ static void describe_count(const void *state, char *text, size_t size)
 {
     const struct count *count = state;
     size_t used = 0;
-    for (unsigned p = 0; p < histogram_passes(count->histogram) && used < size; p++) {
-        const struct histogram_pass pass = histogram_pass(count->histogram, p);
-        snprintf(text + used, size - used, " %s%s", histogram_variant_name(pass.variant),
-                 pass.tuned ? " (tuned)" : "");
+    for (unsigned p = 0; p < count->histogram->count && used < size; p++) {
+        const struct histogram_pass *pass = &count->histogram->pass[p];
+        snprintf(text + used, size - used, " %s%s", histogram_variant_name(pass->planned),
+                 pass->tuned ? " (tuned)" : "");
         used += strlen(text + used);
     }
 }

@@ -6,7 +6,6 @@
 #include "features/kind.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,35 +16,8 @@
 
 #define BUCKETS_LEAST 64u
 
-struct pass {
-    enum histogram_variant planned;
-    enum histogram_variant variant; /* the requested one or its replacement */
-    bool tuned, own;                /* own: counted by the kind's own kernel */
-    unsigned feature[FEATURE_MAX];  /* indices into the set */
-    unsigned count;
-    uint32_t bins; /* counters per cell, all features of the pass */
-    uint32_t grid_rows, grid_columns;
-    struct histogram_shape shape;
-    cl_program program;
-    cl_kernel kernel;
-    /* For variants with a second kernel: */
-    cl_kernel reduce;
-    cl_mem buckets;
-    uint32_t bucket_count;
-};
-
-struct histogram {
-    struct ocl_context *context;
-    const struct feature_set *features;
-    enum histogram_variant wanted;
-    uint64_t launch_bytes;
-    struct pass pass[HISTOGRAM_PASSES_MAX];
-    unsigned count;
-    atomic_bool abandoned;
-};
-
 static const struct feature *first_feature(const struct histogram *histogram,
-                                           const struct pass *pass)
+                                           const struct histogram_pass *pass)
 {
     return &histogram->features->feature[pass->feature[0]];
 }
@@ -56,7 +28,7 @@ static bool same_kernel(const char *a, const char *b)
 }
 
 /* Does the pass have the grid, image and kernel of the feature? */
-static bool pass_matches(const struct histogram *histogram, const struct pass *pass,
+static bool pass_matches(const struct histogram *histogram, const struct histogram_pass *pass,
                          const struct feature *feature)
 {
     const struct feature *first = first_feature(histogram, pass);
@@ -67,9 +39,10 @@ static bool pass_matches(const struct histogram *histogram, const struct pass *p
 }
 
 /* The pass for a feature with that choice; a new one if no existing pass has space. */
-static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
-                              const struct histogram_choice *choice, const struct feature *feature,
-                              const struct ocl_device *device)
+static struct histogram_pass *find_pass(struct histogram *histogram, uint64_t *used,
+                                        const struct histogram_choice *choice,
+                                        const struct feature *feature,
+                                        const struct ocl_device *device)
 {
     const uint64_t bytes = histogram_variant_table(choice->variant, feature);
     unsigned p = 0;
@@ -78,7 +51,7 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
             !pass_matches(histogram, &histogram->pass[p], feature) ||
             used[p] + bytes > histogram_variant_tables_most(choice->variant, device)))
         p++;
-    struct pass *pass = &histogram->pass[p];
+    struct histogram_pass *pass = &histogram->pass[p];
     if (p == histogram->count) {
         histogram->count++;
         pass->planned = pass->variant = choice->variant;
@@ -114,7 +87,8 @@ static enum status choose_variant(struct histogram_choice *choice,
 
 /* The variant whose launch shape the pass uses. A kind's own kernel uses that of `private` on
  * CPUs. */
-static enum histogram_variant shape_of(const struct histogram *histogram, const struct pass *pass)
+static enum histogram_variant shape_of(const struct histogram *histogram,
+                                       const struct histogram_pass *pass)
 {
     const bool cpu = ocl_context_device(histogram->context)->type & CL_DEVICE_TYPE_CPU;
     const bool own = first_feature(histogram, pass)->kind->kernel != NULL;
@@ -139,12 +113,12 @@ static enum status plan_passes(struct histogram *histogram, const struct feature
             return status;
         if (shape)
             choice.shape = *shape;
-        struct pass *pass = find_pass(histogram, used, &choice, feature, device);
+        struct histogram_pass *pass = find_pass(histogram, used, &choice, feature, device);
         pass->feature[pass->count++] = f;
         pass->bins += feature->cell_bins;
     }
     for (unsigned p = 0; p < histogram->count; p++) {
-        struct pass *pass = &histogram->pass[p];
+        struct histogram_pass *pass = &histogram->pass[p];
         /* A shape measured for one feature does not apply to several in a pass. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
             pass->shape = histogram_variant_shape(shape_of(histogram, pass), pass->bins,
@@ -171,7 +145,7 @@ enum status histogram_open(struct histogram **out, struct ocl_context *context,
     return status;
 }
 
-static void clear_programs(struct pass *pass)
+static void clear_programs(struct histogram_pass *pass)
 {
     ocl_buffer_release(&pass->buckets);
     pass->bucket_count = 0;
@@ -195,55 +169,17 @@ void histogram_close(struct histogram **histogram)
     *histogram = NULL;
 }
 
-unsigned histogram_passes(const struct histogram *histogram)
-{
-    return histogram->count;
-}
-
-/* The name of the pass's kernel. */
-static const char *pass_kernel(const struct histogram *histogram, const struct pass *pass)
+const char *histogram_kernel(const struct histogram *histogram, const struct histogram_pass *pass)
 {
     const char *own = first_feature(histogram, pass)->kind->kernel;
     return own ? own : histogram_variant_kernel(pass->variant);
-}
-
-struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned index)
-{
-    const struct pass *pass = &histogram->pass[index];
-    return (struct histogram_pass){pass->planned, pass_kernel(histogram, pass), pass->tuned,
-                                   pass->feature, pass->count};
-}
-
-struct ocl_context *histogram_context(const struct histogram *histogram)
-{
-    return histogram->context;
-}
-
-const struct feature_set *histogram_features(const struct histogram *histogram)
-{
-    return histogram->features;
-}
-
-void histogram_abandon(struct histogram *histogram)
-{
-    atomic_store(&histogram->abandoned, true);
-}
-
-bool histogram_is_abandoned(const struct histogram *histogram)
-{
-    return atomic_load(&histogram->abandoned);
-}
-
-enum histogram_variant histogram_wanted(const struct histogram *histogram)
-{
-    return histogram->wanted;
 }
 
 /* --- tiles ----------------------------------------------------------------------------------- */
 
 /* Without a grid a part's rows are contiguous; variants are built for single rows. A kind's own
  * kernel takes any rectangle. */
-static bool has_grid(const struct pass *pass)
+static bool has_grid(const struct histogram_pass *pass)
 {
     return pass->own || pass->grid_rows * pass->grid_columns > 1;
 }
@@ -271,7 +207,7 @@ static uint32_t cut_row(struct histogram_tile *tiles, struct histogram_tile tile
 
 /* Cuts one rectangle inside the part into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
-                    struct cell_rect rect, uint32_t cell, const struct pass *pass,
+                    struct cell_rect rect, uint32_t cell, const struct histogram_pass *pass,
                     uint32_t tile_pixels)
 {
     uint32_t width = rect.x1 - rect.x0, rows = rect.y1 - rect.y0, count = 0;
@@ -302,17 +238,10 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
 }
 
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
-                         unsigned pass, const struct histogram_part *part)
+                         unsigned pass_index, const struct histogram_part *part,
+                         uint32_t tile_pixels)
 {
-    return histogram_tiles_of(tiles, histogram, pass, part,
-                              histogram->pass[pass].shape.tile_pixels);
-}
-
-uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
-                            unsigned pass_index, const struct histogram_part *part,
-                            uint32_t tile_pixels)
-{
-    const struct pass *pass = &histogram->pass[pass_index];
+    const struct histogram_pass *pass = &histogram->pass[pass_index];
     const struct feature *feature = first_feature(histogram, pass);
     uint32_t count = 0;
     for (uint32_t row = 0; row < pass->grid_rows; row++) {
@@ -324,8 +253,9 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
                 min_u32(cell.x1, part->rect.x1), min_u32(cell.y1, part->rect.y1)};
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
-            uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
-                                  row * pass->grid_columns + column, pass, tile_pixels);
+            uint32_t pieces =
+                cut(tiles ? tiles + count : NULL, part, rect, row * pass->grid_columns + column,
+                    pass, tile_pixels ? tile_pixels : pass->shape.tile_pixels);
             if (tiles)
                 tiles[count].cell_tiles = pieces;
             count += pieces;
@@ -359,7 +289,7 @@ static void add_length(struct lengths *lengths, uint32_t from, uint32_t to)
 uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass_index,
                               const struct histogram_part *part)
 {
-    const struct pass *pass = &histogram->pass[pass_index];
+    const struct histogram_pass *pass = &histogram->pass[pass_index];
     const struct feature *feature = &histogram->features->feature[pass->feature[0]];
     const struct cell_rect own = part->rect;
     const bool swapped = part->orientation >= 5;
@@ -401,7 +331,7 @@ struct source {
 };
 
 static void write_source(struct source *source, const struct histogram *histogram,
-                         const struct pass *pass)
+                         const struct histogram_pass *pass)
 {
     const struct feature *features = histogram->features->feature;
     char *text = source->prologue;
@@ -436,10 +366,10 @@ static void write_source(struct source *source, const struct histogram *histogra
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
 {
-    struct pass *pass = &histogram->pass[index];
+    struct histogram_pass *pass = &histogram->pass[index];
     struct source source;
     write_source(&source, histogram, pass);
-    const char *name = pass_kernel(histogram, pass);
+    const char *name = histogram_kernel(histogram, pass);
     const char *reduce = histogram_variant_reduce(pass->variant);
     enum status status = ocl_program_build(&pass->program, histogram->context, name,
                                            source.prologue, source.options, err);
@@ -462,16 +392,16 @@ enum status histogram_build(struct histogram *histogram, struct error *err)
 enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histogram, unsigned index,
                                struct error *err)
 {
-    const struct pass *pass = &histogram->pass[index];
+    const struct histogram_pass *pass = &histogram->pass[index];
     struct source source;
     write_source(&source, histogram, pass);
     return ocl_program_key(key, ocl_context_device(histogram->context),
-                           pass_kernel(histogram, pass), source.prologue, source.options, err);
+                           histogram_kernel(histogram, pass), source.prologue, source.options, err);
 }
 
 bool histogram_replace(struct histogram *histogram, unsigned index, enum histogram_variant variant)
 {
-    struct pass *pass = &histogram->pass[index];
+    struct histogram_pass *pass = &histogram->pass[index];
     const struct ocl_device *device = ocl_context_device(histogram->context);
     uint64_t bytes = 0;
     for (unsigned i = 0; i < pass->count; i++) {
@@ -494,8 +424,8 @@ bool histogram_replace(struct histogram *histogram, unsigned index, enum histogr
 
 /* Enlarges the buffer to hold the buckets of `count` tiles; it at least doubles, so it rarely
  * grows. A buffer in use by an earlier launch is released when the launch is done. */
-static enum status reserve_buckets(struct histogram *histogram, struct pass *pass, uint32_t count,
-                                   struct error *err)
+static enum status reserve_buckets(struct histogram *histogram, struct histogram_pass *pass,
+                                   uint32_t count, struct error *err)
 {
     if (count <= pass->bucket_count)
         return STATUS_OK;
@@ -519,7 +449,7 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
                               uint32_t count, cl_mem counters, struct ocl_waits waits,
                               cl_event *events, struct error *err)
 {
-    struct pass *pass = &histogram->pass[pass_index];
+    struct histogram_pass *pass = &histogram->pass[pass_index];
     const bool partial = pass->reduce != NULL;
     enum status status = partial ? reserve_buckets(histogram, pass, count, err) : STATUS_OK;
     if (status != STATUS_OK)
@@ -532,7 +462,7 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
     if (events)
         events[0] = events[1] = NULL;
     const size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
-    status = ocl_enqueue_kernel(queue, pass_kernel(histogram, pass), pass->kernel, 1, &global,
+    status = ocl_enqueue_kernel(queue, histogram_kernel(histogram, pass), pass->kernel, 1, &global,
                                 &local, waits, events ? &events[partial] : NULL, err);
     if (status != STATUS_OK || !partial)
         return status;

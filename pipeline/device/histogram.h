@@ -11,11 +11,40 @@
 #include "features/feature.h"
 #include "histogram_tile.h"
 #include "ocl/ocl.h"
+#include <stdatomic.h>
 
 #define HISTOGRAM_PASSES_MAX FEATURE_MAX
 #define HISTOGRAM_EVENTS     2 /* commands per pass, at most */
 
-struct histogram;
+/* A pass as planned. */
+struct histogram_pass {
+    enum histogram_variant planned, variant; /* variant: the planned one or its replacement */
+    bool tuned;                              /* chosen by measurements on this device */
+    bool own;                                /* counted by the kind's own kernel */
+    unsigned feature[FEATURE_MAX];           /* indices into the set */
+    unsigned count;
+    uint32_t bins; /* counters per cell, all features of the pass */
+    uint32_t grid_rows, grid_columns;
+    struct histogram_shape shape;
+    cl_program program;
+    cl_kernel kernel;
+    /* For variants with a second kernel: */
+    cl_kernel reduce;
+    cl_mem buckets;
+    uint32_t bucket_count;
+};
+
+/* All but `abandoned` is only written by the functions below. */
+struct histogram {
+    struct ocl_context *context;
+    const struct feature_set *features;
+    enum histogram_variant wanted;
+    uint64_t launch_bytes;
+    struct histogram_pass pass[HISTOGRAM_PASSES_MAX];
+    unsigned count;
+    /* Set it to make a running proof of the kernels (selftest.h) end soon. Any thread. */
+    atomic_bool abandoned;
+};
 
 /* A picture, or a part of one, in a slot. All coordinates are those of the counted pixels as
  * stored; with a border, the slot has that many more columns and rows. */
@@ -45,40 +74,17 @@ enum status histogram_open(struct histogram **out, struct ocl_context *context,
 /* Frees the plan and its kernels; *histogram may be NULL. */
 void histogram_close(struct histogram **histogram);
 
-/* What it was opened with. */
-struct ocl_context *histogram_context(const struct histogram *histogram);
-const struct feature_set *histogram_features(const struct histogram *histogram);
-enum histogram_variant histogram_wanted(const struct histogram *histogram);
-
-/* Makes a running proof of the kernels (prove.h) end soon; they are not needed any more. Any
- * thread. */
-void histogram_abandon(struct histogram *histogram);
-/* Has histogram_abandon been called? Any thread. */
-bool histogram_is_abandoned(const struct histogram *histogram);
-
-/* A pass as planned. */
-struct histogram_pass {
-    enum histogram_variant variant;
-    const char *kernel;      /* of the current variant */
-    bool tuned;              /* chosen by measurements on this device */
-    const unsigned *feature; /* indices into the set */
-    unsigned count;
-};
-/* The number of passes, and one of them. */
-unsigned histogram_passes(const struct histogram *histogram);
-struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned pass);
+/* The name of a pass's kernel. */
+const char *histogram_kernel(const struct histogram *histogram, const struct histogram_pass *pass);
 
 /* Writes the tiles of a part in one pass to `tiles` (NULL: only counts) and returns their number.
- * Any thread. */
+ * tile_pixels: a multiple of 16, at most in a tile, unless a row is longer; 0: as planned. Any
+ * thread. */
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
-                         unsigned pass, const struct histogram_part *part);
+                         unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
 /* Returns only the number, in O(rows + columns of the grid) instead of O(cells). Any thread. */
 uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass,
                               const struct histogram_part *part);
-/* As histogram_tiles, with at most tile_pixels (a multiple of 16) in a tile, unless a row is longer.
- */
-uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
-                            unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
 
 /* Builds the kernels of all passes, or of one (seconds on a cold cache). */
 enum status histogram_build(struct histogram *histogram, struct error *err);

@@ -1,10 +1,10 @@
-/* selftest.c: every variant against feature_count_reference on difficult fills: one colour (all
+/* selftest.c: the kernels of a run, or every variant, against feature_count_reference on difficult fills: one colour (all
  * additions collide), two colours, sorted, a gradient, random. Shapes go from 1 x 1 to rows of odd
  * lengths, with grids and orientations. */
 #include "device/selftest.h"
 
+#include "base/log.h"
 #include "base/random.h"
-#include "device/histogram.h"
 #include "features/kind.h"
 
 #include <stdio.h>
@@ -95,10 +95,8 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
 {
     const size_t bytes = pixel_bytes(part, rig->border);
     const size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
-    const uint32_t count =
-        tile_pixels ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
-                    : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
-    if (histogram_is_abandoned(rig->histogram))
+    const uint32_t count = histogram_tiles(rig->tile, rig->histogram, rig->pass, part, tile_pixels);
+    if (atomic_load(&rig->histogram->abandoned))
         return error_set(err, STATUS_INTERRUPTED, "the kernels are no longer needed");
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
                                            rig->pixel, OCL_NO_WAITS, NULL, err);
@@ -128,12 +126,12 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
                                    const struct histogram_part *part, enum fill fill,
                                    struct error *err)
 {
-    const struct histogram_pass pass = histogram_pass(rig->histogram, rig->pass);
+    const struct histogram_pass *pass = &rig->histogram->pass[rig->pass];
     const uint32_t counters = rig->features->counters;
     fill_pixels(rig->pixel, pixel_bytes(part, rig->border), fill);
     memset(rig->want, 0, counters * sizeof *rig->want);
-    for (unsigned i = 0; i < pass.count; i++) {
-        const struct feature *feature = &rig->features->feature[pass.feature[i]];
+    for (unsigned i = 0; i < pass->count; i++) {
+        const struct feature *feature = &rig->features->feature[pass->feature[i]];
         feature_count_reference(rig->want + feature->offset, feature, rig->pixel, part->stride,
                                 part->width, part->height, part->orientation);
         *compared += (uint32_t)rig->tilings * feature->words;
@@ -151,10 +149,9 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
 static enum status rig_open(struct rig *rig, struct histogram *histogram, unsigned pass, bool brief,
                             struct error *err)
 {
-    struct ocl_context *context = histogram_context(histogram);
-    const struct feature_set *features = histogram_features(histogram);
-    const uint32_t border =
-        features->feature[*histogram_pass(histogram, pass).feature].image.border;
+    struct ocl_context *context = histogram->context;
+    const struct feature_set *features = histogram->features;
+    const uint32_t border = features->feature[*histogram->pass[pass].feature].image.border;
     const size_t bytes = (size_t)3 * (LARGE_WIDTH + border) * (LARGE_HEIGHT + border);
     *rig = (struct rig){.histogram = histogram,
                         .pass = pass,
@@ -164,7 +161,7 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                         .tilings = brief ? 1 : 2};
     for (unsigned s = 0; s < SHAPES - brief; s++) {
         const struct histogram_part part = part_of(s, border);
-        const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
+        const uint32_t count = histogram_tiles(NULL, histogram, pass, &part, TILE_SMALL);
         rig->tile_room = count > rig->tile_room ? count : rig->tile_room;
     }
     const size_t counters = rig->features->counters;
@@ -188,8 +185,10 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                       "counters", err);
 }
 
-enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
-                                 unsigned pass, bool brief, struct error *err)
+/* Compares a built pass with the reference. `brief`, for simulators and large tables, uses two fills
+ * and no large picture. *wrong: the number of counters that differ. */
+static enum status check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
+                              unsigned pass, bool brief, struct error *err)
 {
     struct rig rig;
     *compared = *wrong = 0;
@@ -210,6 +209,72 @@ enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct his
     free(rig.pixel);
     return status;
 }
+
+/* --- proving --------------------------------------------------------------------------------- */
+/* The proof runs the program that will be used: its features, work-group size and copies. It takes
+ * milliseconds and no compilation; proving every variant for every kind of feature takes half a
+ * minute to compile. Only successes are cached: a wrong result may be a transient fault, so the next
+ * run tries the kernel again and reports a failure again. */
+
+/* With so many counters, clearing and comparing them dominates, so fewer pictures are used. */
+#define COUNTERS_MANY (1u << 16)
+
+/* Builds one pass in its current variant and proves it. */
+static enum status prepare_pass(struct histogram *histogram, unsigned pass, struct error *err)
+{
+    char key[OCL_KEY];
+    uint64_t compared = 0, wrong = 0;
+    enum status status = histogram_build_pass(histogram, pass, err);
+    if (status == STATUS_OK)
+        status = histogram_pass_key(key, histogram, pass, err);
+    if (status != STATUS_OK || ocl_program_is_proven(key))
+        return status;
+    const bool brief = histogram->features->counters > COUNTERS_MANY;
+    status = check_pass(&compared, &wrong, histogram, pass, brief, err);
+    if (status != STATUS_OK)
+        return status;
+    if (wrong > 0) {
+        error_set(err, STATUS_FAILED, "kernel %s gives wrong counts on %s (%llu of %llu counters)",
+                  histogram_kernel(histogram, &histogram->pass[pass]),
+                  ocl_context_device(histogram->context)->name, (unsigned long long)wrong,
+                  (unsigned long long)compared);
+        return error_remedy(err, REMEDY_OTHER_DEVICE);
+    }
+    ocl_program_set_proven(key);
+    return STATUS_OK;
+}
+
+enum status histogram_prepare(struct histogram *histogram, struct error *err)
+{
+    for (unsigned p = 0; p < histogram->count; p++) {
+        const struct histogram_pass *pass = &histogram->pass[p];
+        const struct feature *first = &histogram->features->feature[pass->feature[0]];
+        /* The last two are slow everywhere but need no optional device feature. */
+        const enum histogram_variant order[] = {
+            histogram_variant_usual(first, ocl_context_device(histogram->context)),
+            HISTOGRAM_REPLICATED, HISTOGRAM_LOCAL, HISTOGRAM_PRIVATE, HISTOGRAM_GLOBAL};
+        enum histogram_variant variant = pass->planned;
+        enum status status = prepare_pass(histogram, p, err);
+        for (unsigned i = 0; i < sizeof order / sizeof *order && status == STATUS_FAILED &&
+                             histogram->wanted == HISTOGRAM_AUTO;
+             i++) {
+            if (order[i] == pass->planned || (i > 0 && order[i] == order[0]) ||
+                !histogram_replace(histogram, p, order[i]))
+                continue;
+            log_message(LOG_NOTICE, "notice: histogram variant '%s' is used instead of '%s': %s",
+                        histogram_variant_name(order[i]), histogram_variant_name(variant),
+                        err->sentence);
+            *err = (struct error)ERROR_INIT;
+            variant = order[i];
+            status = prepare_pass(histogram, p, err);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* --- all variants ------------------------------------------------------------------------------ */
 
 /* Adds example features of all kinds that the device can count with the variant; if there are none,
  * `reason` says why the last one cannot be counted. Brief: every second example; the others are
@@ -251,9 +316,9 @@ static enum status test_variant(struct ocl_context *context, enum histogram_vari
     if (status != STATUS_OK)
         goto out;
     status = histogram_build(histogram, err);
-    for (unsigned p = 0; status == STATUS_OK && p < histogram_passes(histogram); p++) {
+    for (unsigned p = 0; status == STATUS_OK && p < histogram->count; p++) {
         uint64_t here, differ;
-        status = histogram_check_pass(&here, &differ, histogram, p, brief, err);
+        status = check_pass(&here, &differ, histogram, p, brief, err);
         *compared += here;
         *wrong += differ;
     }

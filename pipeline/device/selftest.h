@@ -4,11 +4,12 @@
 
 #include "device/histogram.h"
 
-/* Counts pictures of awkward shapes and fills with one built pass and compares every counter with
- * the reference. `brief`, for simulators, uses two fills and no large picture. *wrong: the number
- * of counters that differ. */
-enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
-                                 unsigned pass, bool brief, struct error *err);
+/* Builds the kernels of all passes and compares each with the reference on the self-test's
+ * pictures, once per device, driver and kernel (results are cached). If one does not build or
+ * miscounts, a notice is logged and another variant replaces it. STATUS_FAILED: the variant was
+ * requested, or none is left. STATUS_INTERRUPTED: it was abandoned. Other threads may
+ * cut tiles meanwhile. */
+enum status histogram_prepare(struct histogram *histogram, struct error *err);
 
 /* Counts pictures of awkward shapes and fills (constant, two values, sorted, gradients, random)
  * with every variant that the device can run and every kind of feature, and compares every counter.

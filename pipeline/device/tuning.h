@@ -2,7 +2,7 @@
  * until the driver or clpipe's kernels change.
  *
  * Features are classified by kind and by table size, small or large. A tuning affects only speed:
- * every kernel is proven before it is used (prove.h). */
+ * every kernel is proven before it is used (selftest.h). */
 #ifndef CLPIPE_DEVICE_TUNING_H
 #define CLPIPE_DEVICE_TUNING_H
 

@@ -112,10 +112,10 @@ static void count_rows(uint32_t *counters, struct ocl_context *context,
     assert_int_equal(ocl_buffer(&counter_buffer, context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                 counter_bytes, counters, "counters", &err),
                      STATUS_OK);
-    for (unsigned p = 0; p < histogram_passes(histogram); p++) {
-        uint32_t count = histogram_tiles(NULL, histogram, p, &part);
+    for (unsigned p = 0; p < histogram->count; p++) {
+        uint32_t count = histogram_tiles(NULL, histogram, p, &part, 0);
         assert_in_range(count, 1, TILES_MAX);
-        histogram_tiles(tiles, histogram, p, &part);
+        histogram_tiles(tiles, histogram, p, &part, 0);
         assert_int_equal(ocl_enqueue_write(queue, "tiles", tile_buffer, true, 0,
                                            count * sizeof *tiles, tiles, OCL_NO_WAITS, NULL, &err),
                          STATUS_OK);

@@ -238,8 +238,8 @@ static void add_part(uint32_t *words, struct device_test *test, struct histogram
     assert_int_equal(ocl_enqueue_fill(test->queue, "zero", test->counters, 0, 0, bytes,
                                       OCL_NO_WAITS, NULL, &err),
                      STATUS_OK);
-    for (unsigned p = 0; p < histogram_passes(histogram); p++) {
-        const uint32_t count = histogram_tiles_of(tiles, histogram, p, &part, 2048);
+    for (unsigned p = 0; p < histogram->count; p++) {
+        const uint32_t count = histogram_tiles(tiles, histogram, p, &part, 2048);
         assert_true(count <= TILES);
         assert_int_equal(ocl_enqueue_write(test->queue, "tiles", test->tiles, true, 0,
                                            count * sizeof *tiles, tiles, OCL_NO_WAITS, NULL, &err),
@@ -323,12 +323,12 @@ static void plans_are_for_one_image(void **state)
             .features = &set, .image = image[i], .launch_bytes = 1 << 20};
         unsigned planned = 0;
         assert_int_equal(histogram_open(&histogram, test->context, &config, &err), STATUS_OK);
-        for (unsigned p = 0; p < histogram_passes(histogram); p++) {
-            const struct histogram_pass pass = histogram_pass(histogram, p);
-            planned += pass.count;
-            for (unsigned f = 0; f < pass.count; f++)
-                assert_true(feature_image_equal(&set.feature[pass.feature[f]].image, image[i]));
-            assert_true((strcmp(pass.kernel, "minimum") == 0) == (i == 1));
+        for (unsigned p = 0; p < histogram->count; p++) {
+            const struct histogram_pass *pass = &histogram->pass[p];
+            planned += pass->count;
+            for (unsigned f = 0; f < pass->count; f++)
+                assert_true(feature_image_equal(&set.feature[pass->feature[f]].image, image[i]));
+            assert_true((strcmp(histogram_kernel(histogram, pass), "minimum") == 0) == (i == 1));
         }
         assert_int_equal(planned, i == 0 ? 2 : 1);
         histogram_close(&histogram);
