@@ -104,7 +104,7 @@ static enum status test_steps(struct transcript *transcript, struct ocl_context 
 {
     for (unsigned i = 0; steps[i]; i++) {
         const struct step *step = steps[i];
-        uint64_t compared, different;
+        uint64_t compared = 0, different = 0;
         char line[120];
         if (!step->self_test)
             continue;

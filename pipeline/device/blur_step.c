@@ -1,7 +1,6 @@
 /* blur_step.c: the C reference of the box blur, and its kernels. */
 #include "device/blur_step.h"
 
-#include "base/random.h"
 #include "blur_part.h"
 #include "device/plan.h"
 #include "device/proof.h"
@@ -102,14 +101,7 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
 {
     static const struct step_node node = {.step = &blur_step};
     struct proof proof;
-    uint32_t state = RANDOM_START;
-    enum status status = proof_open(&proof, 2 * (size_t)TEST_BYTES, 1, err);
-    *compared = *wrong = 0;
-    /* Random bytes with runs of white and black: the largest and the smallest sums. */
-    for (uint32_t i = 0; i < 2 * TEST_BYTES && status == STATUS_OK; i++) {
-        random_next(&state);
-        proof.in[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
-    }
+    enum status status = proof_open_random(&proof, 2 * (size_t)TEST_BYTES, err);
     /* Parts of growing widths and heights. */
     while (status == STATUS_OK && proof.count < TEST_PARTS && proof.used < TEST_BYTES)
         proof_add_rgb(&proof, 1 + proof.count * proof.count / 4 + BLUR_BORDER,

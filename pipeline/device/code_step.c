@@ -1,7 +1,6 @@
 /* code_step.c: launches the kernel that adds up the samples of perceptual codes. */
 #include "device/plan.h"
 
-#include "base/random.h"
 #include "code_part.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
@@ -52,13 +51,7 @@ static enum status test_code(uint64_t *compared, uint64_t *wrong, struct ocl_con
     enum { TURNED = 32, STRIPS = 2, STRIP = 40 };
     static const struct step_node node = {.step = &code_step};
     struct proof proof;
-    uint32_t state = RANDOM_START;
-    enum status status = proof_open(&proof, 320u << 10, 1, err);
-    *compared = *wrong = 0;
-    for (uint32_t i = 0; i < proof.bytes && status == STATUS_OK; i++) {
-        random_next(&state);
-        proof.in[i] = i >> 11 & 1 ? 255 : (uint8_t)(state >> 9);
-    }
+    enum status status = proof_open_random(&proof, 320u << 10, err);
     for (uint32_t i = 0; i < TURNED + STRIPS && status == STATUS_OK; i++) {
         struct part_shape *in = &proof.part[i].in;
         in->width = sizes[i / 8][0];

@@ -160,7 +160,6 @@ static enum status test_describer(uint64_t *compared, uint64_t *wrong, struct oc
     const struct descriptor *descriptor = method_of(step)->descriptor;
     struct proof proof;
     enum status status = proof_open(&proof, 4 * (size_t)TEST_BYTES, 128, err);
-    *compared = *wrong = 0;
     if (status == STATUS_OK) {
         add_images(&proof);
         status = proof_parts(&proof, &node, context, err);

@@ -163,7 +163,6 @@ static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_con
 {
     static const struct step_node node = {.step = &jpeg_step};
     struct proof proof;
-    *compared = *wrong = 0;
     if (!is_possible(ocl_context_device(context), STEP_ALWAYS))
         return STATUS_OK;
     enum status status = proof_open(&proof, TEST_BYTES, 128, err);

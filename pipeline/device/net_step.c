@@ -332,7 +332,7 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 /* --- the proof ------------------------------------------------------------------------------- */
 
-/* Adds to the counts. Tests a random picture, a cancelled one, and one of black and white stripes
+/* Tests a random picture, a cancelled one, and one of black and white stripes
  * whose words must overwrite existing ones. */
 static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              const void *subject, struct error *err)
@@ -384,7 +384,6 @@ enum status net_step_test(uint64_t *compared, uint64_t *wrong, struct ocl_contex
 {
     struct net_model *model;
     enum status status = net_synthetic(&model, err);
-    *compared = *wrong = 0;
     for (uint32_t i = 0; status == STATUS_OK && i < model->header->outputs; i++) {
         struct feature feature = {.name = "test", .net.model = model};
         const struct step_node node = {

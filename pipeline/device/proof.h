@@ -10,7 +10,7 @@
 enum status proof_check(const struct step *step, const char *const *programs, const char *options,
                         struct ocl_context *context, struct error *err);
 
-/* The same with another test, which gets `subject` and counts of 0. */
+/* The same with another test, which gets `subject`. */
 enum status proof_check_by(const struct step *step, const char *const *programs,
                            const char *options, struct ocl_context *context,
                            enum status (*test)(uint64_t *compared, uint64_t *wrong,
@@ -46,6 +46,9 @@ struct proof {
 
 /* Allocates zeros, aligned to 128 bytes. Close it even after a failure. */
 enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, struct error *err);
+/* The same, not aligned, with random bytes and runs of white and black: the largest and the smallest
+ * sums. */
+enum status proof_open_random(struct proof *proof, size_t bytes, struct error *err);
 void proof_close(struct proof *proof);
 
 /* Adds an upright picture with its bytes in `in`. */

@@ -42,7 +42,6 @@ static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_
     struct proof proof;
     uint32_t state = RANDOM_START;
     enum status status = proof_open(&proof, 256u << 10, 1, err);
-    *compared = *wrong = 0;
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++) {
         struct proof_part *part = proof_add_rgb(&proof, sizes[i][0], sizes[i][1]);
         const uint32_t w = part->in.width, h = part->in.height;

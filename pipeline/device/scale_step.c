@@ -1,7 +1,6 @@
 /* scale_step.c: launches the kernel of the box filter. */
 #include "device/plan.h"
 
-#include "base/random.h"
 #include "device/proof.h"
 #include "device/slot_kernel.h"
 #include "scale_part.h"
@@ -79,13 +78,7 @@ static enum status test_goal(uint64_t *compared, uint64_t *wrong, struct ocl_con
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
     const struct step_node node = {.step = &scale_step, .parameter = goal};
     struct proof proof;
-    uint32_t state = RANDOM_START;
-    enum status status = proof_open(&proof, TEST_BYTES, 1, err);
-    /* Random bytes with runs of white and black: the largest and the smallest sums. */
-    for (uint32_t i = 0; i < TEST_BYTES && status == STATUS_OK; i++) {
-        random_next(&state);
-        proof.in[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
-    }
+    enum status status = proof_open_random(&proof, TEST_BYTES, err);
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++)
         proof_add_rgb(&proof, sizes[i][0], sizes[i][1])->in.orientation =
             (uint8_t)(i % 9); /* 0 is upright, too */
@@ -109,7 +102,6 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
 {
     const scale_goal goals[] = {TEST_SIDE, scale_to(13, 13, 0), scale_to(14, 9, 875)};
     enum status status = STATUS_OK;
-    *compared = *wrong = 0;
     for (size_t g = 0; g < sizeof goals / sizeof *goals && status == STATUS_OK; g++)
         status = test_goal(compared, wrong, context, goals[g], err);
     return status;

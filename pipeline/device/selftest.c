@@ -186,12 +186,11 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
 }
 
 /* Compares a built pass with the reference. `brief`, for simulators and large tables, uses two fills
- * and no large picture. *wrong: the number of counters that differ. */
+ * and no large picture. Adds to the counts. */
 static enum status check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
                               unsigned pass, bool brief, struct error *err)
 {
     struct rig rig;
-    *compared = *wrong = 0;
     enum status status = rig_open(&rig, histogram, pass, brief, err);
     for (unsigned s = 0; s < SHAPES - brief; s++) {
         const struct histogram_part part = part_of(s, rig.border);
@@ -316,12 +315,8 @@ static enum status test_variant(struct ocl_context *context, enum histogram_vari
     if (status != STATUS_OK)
         goto out;
     status = histogram_build(histogram, err);
-    for (unsigned p = 0; status == STATUS_OK && p < histogram->count; p++) {
-        uint64_t here, differ;
-        status = check_pass(&here, &differ, histogram, p, brief, err);
-        *compared += here;
-        *wrong += differ;
-    }
+    for (unsigned p = 0; status == STATUS_OK && p < histogram->count; p++)
+        status = check_pass(compared, wrong, histogram, p, brief, err);
 out:
     histogram_close(&histogram);
     return status;

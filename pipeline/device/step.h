@@ -129,8 +129,8 @@ struct step {
                            struct error *err);
     /* Appends a description to staging's line for -v. May be NULL. */
     void (*describe)(const void *state, char *text, size_t size);
-    /* Self-test: compares synthetic parts with the C reference, byte by byte; NULL: none.
-     * self_test_name: its name in the output. */
+    /* Self-test: compares synthetic parts with the C reference, byte by byte, and adds to the counts;
+     * NULL: none. self_test_name: its name in the output. */
     const char *self_test_name;
     enum status (*self_test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              struct error *err);

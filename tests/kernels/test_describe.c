@@ -14,7 +14,7 @@ static void check(const struct ocl_devices *devices, const struct step *step)
             continue;
         for (int turn = 0; turn < (device.non_uniform_groups ? 2 : 1); turn++) {
             struct ocl_context *context;
-            uint64_t compared, wrong;
+            uint64_t compared = 0, wrong = 0;
             device.non_uniform_groups = device.non_uniform_groups && turn == 0;
             assert_int_equal(ocl_context_open(&context, &device, NULL, &err), STATUS_OK);
             if (step->self_test(&compared, &wrong, context, &err) != STATUS_OK)

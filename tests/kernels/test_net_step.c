@@ -12,7 +12,7 @@ static void test_device(struct ocl_device device, bool as_gpu, uint64_t paramete
 {
     struct error err = ERROR_INIT;
     struct ocl_context *context;
-    uint64_t compared, wrong;
+    uint64_t compared = 0, wrong = 0;
     device.type = as_gpu ? CL_DEVICE_TYPE_GPU : device.type;
     assert_int_equal(ocl_context_open(&context, &device, NULL, &err), STATUS_OK);
     if (net_step_test(&compared, &wrong, context, parameter, &err) != STATUS_OK)

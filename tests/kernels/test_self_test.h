@@ -16,7 +16,7 @@ static inline void test_self_test(const struct step *step, uint32_t parameter, u
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
     for (unsigned i = 0; i < devices.count; i++) {
         struct ocl_context *context;
-        uint64_t compared, wrong;
+        uint64_t compared = 0, wrong = 0;
         if (!devices.device[i].usable ||
             (step->possible && !step->possible(&devices.device[i], parameter)))
             continue;
