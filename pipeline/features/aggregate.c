@@ -127,8 +127,6 @@ static bool finish_fisher(void *values, const struct feature *feature, const uin
     return true;
 }
 
-static const char *const no_examples[] = {NULL}; /* a codebook is required; the steps have tests */
-
 #define KIND(kind, side)                                                                           \
     const struct feature_kind feature_##kind = {                                                   \
         .name = #kind,                                                                             \
@@ -136,7 +134,6 @@ static const char *const no_examples[] = {NULL}; /* a codebook is required; the 
         .settle = settle,                                                                          \
         .finish = finish_fisher,                                                                   \
         .descriptor = &descriptor_##kind,                                                          \
-        .examples = no_examples,                                                                   \
     }
 
 KIND(dct, SCALE_DCT);

@@ -34,8 +34,6 @@ static void count_coledge(uint32_t *words, const struct feature *feature, const 
     words[colour_zone(pixel + stride + 3) * EDGES + edge_class(gx, gy)]++;
 }
 
-static const char *const examples[] = {"coledge", NULL};
-
 const struct feature_kind feature_coledge = {
     .name = "coledge",
     .bins = {ZONES * EDGES}, /* as one axis */
@@ -46,5 +44,5 @@ const struct feature_kind feature_coledge = {
     .header = "neighbours_gradients.h",
     .kernel = "neighbours",
     .count = count_coledge,
-    .examples = examples,
+    .examples = {"coledge"},
 };

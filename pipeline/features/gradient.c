@@ -20,8 +20,6 @@ static void count_gradients(uint32_t *words, const struct feature *feature, cons
                          : (magnitude - 1) * DIRECTIONS + around_direction(gx, gy, DIRECTIONS)]++;
 }
 
-static const char *const examples[] = {"gradient:levels=1+2+3", NULL};
-
 const struct feature_kind feature_gradient = {
     .name = "gradient",
     .bins = {MAGNITUDES * DIRECTIONS + 1},
@@ -32,5 +30,5 @@ const struct feature_kind feature_gradient = {
     .header = "neighbours_gradients.h",
     .kernel = "neighbours",
     .count = count_gradients,
-    .examples = examples,
+    .examples = {"gradient:levels=1+2+3"},
 };

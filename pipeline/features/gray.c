@@ -9,8 +9,6 @@ static void count_luma(uint32_t *words, const struct feature *feature, const uin
     words[(uint32_t)pixel_luma(pixel) * feature->bins[0] >> 8]++;
 }
 
-static const char *const examples[] = {"gray:bins=10,grid=2x5", "b=gray:bins=256", NULL};
-
 const struct feature_kind feature_gray = {
     .name = "gray",
     .alias = "grey",
@@ -19,5 +17,5 @@ const struct feature_kind feature_gray = {
     .macro = "GRAY",
     .header = "histogram_bins_gray.h",
     .count = count_luma,
-    .examples = examples,
+    .examples = {"gray:bins=10,grid=2x5", "b=gray:bins=256"},
 };

@@ -14,8 +14,6 @@ static void add_magnitudes(uint32_t *words, const struct feature *feature, const
     words[around_direction(gx, gy, DIRECTIONS)] += whole_root((uint32_t)(gx * gx + gy * gy));
 }
 
-static const char *const examples[] = {"hog:grid=4x4", NULL};
-
 const struct feature_kind feature_hog = {
     .name = "hog",
     .bins = {DIRECTIONS},
@@ -27,5 +25,5 @@ const struct feature_kind feature_hog = {
     .header = "neighbours_gradients.h",
     .kernel = "neighbours",
     .count = add_magnitudes,
-    .examples = examples,
+    .examples = {"hog:grid=4x4"},
 };

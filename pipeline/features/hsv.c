@@ -42,13 +42,11 @@ static void count_hsv(uint32_t *words, const struct feature *feature, const uint
     words[(hi * bins[1] + si) * bins[2] + vi]++;
 }
 
-static const char *const examples[] = {"hsv:bins=8x4x4", "c=hsv:bins=12x3x5,grid=3x3", NULL};
-
 const struct feature_kind feature_hsv = {
     .name = "hsv",
     .bins = {8, 4, 4},
     .macro = "HSV",
     .header = "histogram_bins_hsv.h",
     .count = count_hsv,
-    .examples = examples,
+    .examples = {"hsv:bins=8x4x4", "c=hsv:bins=12x3x5,grid=3x3"},
 };

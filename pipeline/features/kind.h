@@ -60,7 +60,9 @@ struct feature_kind {
     const struct descriptor *descriptor;
     bool network; /* the words are the output of a network (net/model.h) */
 
-    const char *const *examples; /* specs for the self-test, ends with NULL; names are distinct */
+    /* Specs for the self-test, with distinct names; ends with NULL. None: the kind's step has a
+     * test. */
+    const char *examples[4];
 };
 
 /* All kinds, in the order of messages: feature_NAME is a struct feature_kind. TEXT is part of the help

@@ -57,13 +57,11 @@ static void count_lab(uint32_t *words, const struct feature *feature, const uint
     words[((l * bins[0] >> 8) * bins[1] + (a * bins[1] >> 8)) * bins[2] + (b * bins[2] >> 8)]++;
 }
 
-static const char *const examples[] = {"lab:bins=4x8x8", NULL};
-
 const struct feature_kind feature_lab = {
     .name = "lab",
     .bins = {4, 8, 8},
     .macro = "LAB",
     .header = "histogram_bins_lab.h",
     .count = count_lab,
-    .examples = examples,
+    .examples = {"lab:bins=4x8x8"},
 };

@@ -45,15 +45,12 @@ static void count_patterns(uint32_t *words, const struct feature *feature, const
     }
 }
 
-static const char *const lbp_examples[] = {"lbp:levels=1+2+3", NULL};
-static const char *const oplbp_examples[] = {"oplbp", NULL};
-
 #define LBP                                                                                        \
     .bins = {CLASSES}, .fixed = true, .border = AROUND_BORDER, .scale = AROUND_SCALE,              \
     .header = "neighbours_lbp.h", .kernel = "neighbours", .count = count_patterns
 
 const struct feature_kind feature_lbp = {
-    .name = "lbp", .channels = 1, .macro = "LBP", .examples = lbp_examples, LBP};
+    .name = "lbp", .channels = 1, .macro = "LBP", .examples = {"lbp:levels=1+2+3"}, LBP};
 
 const struct feature_kind feature_oplbp = {
-    .name = "oplbp", .channels = 3, .macro = "OPLBP", .examples = oplbp_examples, LBP};
+    .name = "oplbp", .channels = 3, .macro = "OPLBP", .examples = {"oplbp"}, LBP};

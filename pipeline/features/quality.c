@@ -196,8 +196,6 @@ static enum status settle_quality(struct feature *feature, const char *spec, str
     return STATUS_OK;
 }
 
-static const char *const no_examples[] = {NULL}; /* its step has a test */
-
 const struct feature_kind feature_quality = {
     .name = "quality",
     .fixed = true,
@@ -206,5 +204,4 @@ const struct feature_kind feature_quality = {
     .whole_numbers = true,
     .settle = settle_quality,
     .finish = finish_quality,
-    .examples = no_examples,
 };

@@ -18,9 +18,6 @@ static void count_joint(uint32_t *words, const struct feature *feature, const ui
           (pixel[2] * bins[2] >> 8)]++;
 }
 
-static const char *const channel_examples[] = {"rgb:bins=256", "a=rgb:bins=100,grid=3x3", NULL};
-static const char *const joint_examples[] = {"rgb:bins=7x9x5", "d=rgb:bins=31x33x15", NULL};
-
 const struct feature_kind feature_rgb = {
     .name = "rgb",
     .bins = {256},
@@ -28,7 +25,7 @@ const struct feature_kind feature_rgb = {
     .macro = "RGB",
     .header = "histogram_bins_rgb.h",
     .count = count_channels,
-    .examples = channel_examples,
+    .examples = {"rgb:bins=256", "a=rgb:bins=100,grid=3x3"},
 };
 
 const struct feature_kind feature_rgb_joint = {
@@ -37,5 +34,5 @@ const struct feature_kind feature_rgb_joint = {
     .macro = "RGB_JOINT",
     .header = "histogram_bins_rgb.h",
     .count = count_joint,
-    .examples = joint_examples,
+    .examples = {"rgb:bins=7x9x5", "d=rgb:bins=31x33x15"},
 };

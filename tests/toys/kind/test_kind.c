@@ -40,9 +40,6 @@ static void count_minimum(uint32_t *words, const struct feature *feature, const 
     words[least * feature->bins[0] >> 8]++;
 }
 
-static const char *const minimum_examples[] = {"minimum:bins=256", "m=minimum:bins=20,grid=3x2",
-                                               NULL};
-
 static const struct feature_kind minimum = {
     .name = "minimum",
     .bins = {256},
@@ -52,7 +49,7 @@ static const struct feature_kind minimum = {
     .header = "histogram_bins_gray.h",
     .kernel = "minimum",
     .count = count_minimum,
-    .examples = minimum_examples,
+    .examples = {"minimum:bins=256", "m=minimum:bins=20,grid=3x2"},
 };
 
 /* --- values: the sum of all samples of each cell ---------------------------------------------- */
@@ -72,8 +69,6 @@ static bool finish_total(void *values, const struct feature *feature, const uint
     return true;
 }
 
-static const char *const total_examples[] = {"total:grid=4x3", NULL};
-
 static const struct feature_kind total = {
     .name = "total",
     .bins = {1},
@@ -81,7 +76,7 @@ static const struct feature_kind total = {
     .kernel = "total",
     .count = add_samples,
     .finish = finish_total,
-    .examples = total_examples,
+    .examples = {"total:grid=4x3"},
 };
 
 /* --- a codebook: counts pixels by the nearest of several lumas, minus 128 --------------------- */
@@ -112,13 +107,10 @@ static const struct descriptor lumas = {.name = "luma-1",
                                         .side = {1},
                                         .describe = describe_luma};
 
-static const char *const no_examples[] = {NULL};
-
 static const struct feature_kind nearest = {
     .name = "nearest",
     .count = count_nearest,
     .descriptor = &lumas,
-    .examples = no_examples,
 };
 
 /* Learns a codebook, but counts lumas in 4 bins whatever it has learned, to test how codebooks are
@@ -139,7 +131,6 @@ static const struct feature_kind learned = {
     .header = "histogram_bins_gray.h",
     .count = count_lumas,
     .descriptor = &lumas,
-    .examples = no_examples,
 };
 
 const struct feature_kind *const feature_kinds[] = {
