@@ -44,21 +44,7 @@ static inline int sum(int8 v)
 __kernel void dct_slot(__global const uchar *pixels, __global const struct descriptor_part *parts,
                        uint count, uint all, __global uchar *out)
 {
-    const uint item = (uint)get_global_id(0);
-    if (item >= all)
-        return;
-    FIND_PART(found, parts, count, item, first[0])
-    const struct descriptor_part part = parts[found];
-    const uint index = item - part.first[0];
-    const uint across = squares(part.width, SIDE, SIDE), down = squares(part.height, SIDE, SIDE);
-    if (index >= across * down)
-        return;
-    const uint row = index / across;
-    const uint x = margin(part.width, SIDE, SIDE) + (index - row * across) * SIDE;
-    const uint y = margin(part.height, SIDE, SIDE) + row * SIDE;
-    const uint stride = 3 * part.width;
-    __global const uchar *in = pixels + part.offset + y * stride + 3 * x;
-
+    FIND_SQUARE(SIDE, SIDE)
     const int one[4] = {251, 213, 142, 50}, two[4] = {237, 98, -98, -237},
               three[4] = {213, -50, -251, -142};
     int8 y0 = 0, y1 = 0, y2 = 0, y3 = 0, u0 = 0, u1 = 0, v0 = 0, v1 = 0;

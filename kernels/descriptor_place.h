@@ -16,6 +16,24 @@ static inline uint margin(uint size, uint side, uint step)
     return (size - side - (size - side) / step * step) / 2;
 }
 
+/* Finds the work-item's square of pixels, number `index` of its part, whose first pixel is at `in`
+ * and whose rows are `stride` bytes apart, or returns. */
+#define FIND_SQUARE(side, step)                                                                    \
+    const uint item = (uint)get_global_id(0);                                                      \
+    if (item >= all)                                                                               \
+        return;                                                                                    \
+    FIND_PART(found, parts, count, item, first[0])                                                 \
+    const struct descriptor_part part = parts[found];                                              \
+    const uint index = item - part.first[0];                                                       \
+    const uint across = squares(part.width, side, step), down = squares(part.height, side, step);  \
+    if (index >= across * down)                                                                    \
+        return;                                                                                    \
+    const uint row = index / across;                                                               \
+    const uint x = margin(part.width, side, step) + (index - row * across) * step;                 \
+    const uint y = margin(part.height, side, step) + row * step;                                   \
+    const uint stride = 3 * part.width;                                                            \
+    __global const uchar *in = pixels + part.offset + y * stride + 3 * x;
+
 /* floor(sqrt(q)) of an integer below 2^16. sqrt may be off by 3 ulp; adding one half keeps that
  * from reaching the next integer. */
 #define ROOT(q) sqrt((q) + 0.5f)
