@@ -227,9 +227,9 @@ void ocl_cache_for_drivers(void)
         setenv("CUDA_CACHE_PATH", base, 1);
 }
 
-void ocl_cache_trouble(char *text, size_t size)
+const char *ocl_cache_trouble(void)
 {
-    snprintf(text, size, "%s", trouble);
+    return trouble;
 }
 
 /* --- our own --------------------------------------------------------------------------------- */

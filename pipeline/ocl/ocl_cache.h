@@ -14,7 +14,7 @@ void ocl_cache_for_drivers(void);
 
 /* Why that directory could not be made ("" if it was), for the error on a machine without
  * platforms. */
-void ocl_cache_trouble(char *text, size_t size);
+const char *ocl_cache_trouble(void);
 
 /* Gives PoCL the kernels per work-group size that earlier processes have saved for the programs
  * built so far. Call after each build, before the program's first launch. Any thread. */

@@ -313,9 +313,7 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                struct error *err)
 {
     *count = 0;
-    char trouble[512];
-    if (devices->count == 0)
-        ocl_cache_trouble(trouble, sizeof trouble);
+    const char *trouble = ocl_cache_trouble();
     if (devices->count == 0 && trouble[0])
         return error_set(err, STATUS_FAILED,
                          "no OpenCL device: no OpenCL platform responds; PoCL, if installed, has "

@@ -86,17 +86,11 @@ const char *ocl_ndrange_why(char *buffer, size_t size, const struct ocl_ndrange 
              local[0] * local[1] > device->max_work_group)
         snprintf(buffer, size, "the device supports at most %zu work-items in a group",
                  device->max_work_group);
-    else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole &&
-             strcmp(range->c_version, "1.2") == 0)
-        snprintf(buffer, size,
-                 "OpenCL C 1.2 requires uniform work-groups, and %zu x %zu is not a multiple of "
-                 "%zu x %zu",
-                 global[0], global[1], local[0], local[1]);
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole)
         snprintf(buffer, size,
-                 "the device requires uniform work-groups, and %zu x %zu is not a multiple of "
-                 "%zu x %zu",
-                 global[0], global[1], local[0], local[1]);
+                 "%s requires uniform work-groups, and %zu x %zu is not a multiple of %zu x %zu",
+                 strcmp(range->c_version, "1.2") == 0 ? "OpenCL C 1.2" : "the device", global[0],
+                 global[1], local[0], local[1]);
     else
         snprintf(buffer, size, "%s", refused->sentence);
     return buffer;

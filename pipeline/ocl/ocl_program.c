@@ -91,16 +91,21 @@ static void digest_device(struct sha256 *sha, const struct ocl_device *device)
     digest_text(sha, device->driver);
 }
 
+static void finish_key(char hex[OCL_KEY], struct sha256 *sha)
+{
+    uint8_t digest[32];
+    sha256_final(sha, digest);
+    sha256_hex(hex, digest);
+}
+
 static void source_key(char hex[OCL_KEY], const struct ocl_device *device, const char *source,
                        const char *options)
 {
     struct sha256 sha;
-    uint8_t digest[32];
     digest_device(&sha, device);
     digest_text(&sha, options);
     digest_text(&sha, source);
-    sha256_final(&sha, digest);
-    sha256_hex(hex, digest);
+    finish_key(hex, &sha);
 }
 
 #define ENTRY (OCL_KEY + 4)
@@ -116,7 +121,6 @@ static void binary_entry(char entry[ENTRY], const struct ocl_device *device, con
 void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const char *prefix)
 {
     struct sha256 sha;
-    uint8_t digest[32];
     digest_device(&sha, device);
     for (const struct embedded_kernel *kernel = embedded_kernels; kernel->name; kernel++) {
         if (strncmp(kernel->name, prefix, strlen(prefix)) != 0)
@@ -124,8 +128,7 @@ void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const ch
         for (const char *const *line = kernel->lines; *line; line++)
             digest_text(&sha, *line);
     }
-    sha256_final(&sha, digest);
-    sha256_hex(hex, digest);
+    finish_key(hex, &sha);
 }
 
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
