@@ -1,6 +1,7 @@
 /* train.c: from bytes to integers, through float64 and k-means. */
 #include "features/train.h"
 #include "base/avx2.h"
+#include "base/held.h"
 #include "base/workers.h"
 #include "features/eigen.h"
 
@@ -104,13 +105,12 @@ static enum status measure(double *covariance, double *mean, const struct traine
     struct products products = {.trainer = trainer, .parts = workers_count(trainer->workers)};
     products.step = (trainer->training->rows + most - 1) / most;
     products.rows = (trainer->training->rows + products.step - 1) / products.step;
-    products.columns = malloc(products.parts * columns * sizeof *products.columns);
-    products.sums = calloc(products.parts * values, sizeof *products.sums);
-    enum status status = STATUS_FAILED;
-    if (!products.columns || !products.sums) {
-        error_memory(err, products.parts * values * sizeof *products.sums, "a covariance");
+    struct held held = {0};
+    products.columns = held_array(&held, products.parts * columns, sizeof *products.columns);
+    products.sums = held_array(&held, products.parts * values, sizeof *products.sums);
+    const enum status status = held_check(&held, "a covariance", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     workers_run(trainer->workers, add_part, &products, products.parts);
     for (uint64_t part = 1; part < products.parts; part++)
         for (size_t i = 0; i < values; i++)
@@ -125,10 +125,8 @@ static enum status measure(double *covariance, double *mean, const struct traine
                          (int64_t)(sums[i] * sums[j])) /
                 (n * n);
     }
-    status = STATUS_OK;
 out:
-    free(products.sums);
-    free(products.columns);
+    held_free(&held);
     return status;
 }
 

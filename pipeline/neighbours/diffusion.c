@@ -11,7 +11,6 @@
 #include "neighbours/choice.h"
 #include "neighbours/distances.h"
 #include "neighbours/nearest.h"
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define BLOCK_BYTES (16u << 20)
@@ -37,9 +36,8 @@ struct job {
     uint32_t block_rows;
     /* The group of queries: */
     uint32_t first, count, from_part;
-    float *values;   /* count x stride */
-    double *squared; /* count x all */
-    _Atomic bool no_memory;
+    float *values;    /* count x stride */
+    double *squared;  /* count x all */
     struct held held; /* the arrays above */
 };
 
@@ -143,7 +141,7 @@ static int compare_diffused(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static void diffuse_part(void *context, uint64_t number)
+static enum status diffuse_part(void *context, uint64_t number, struct error *err)
 {
     struct job *job = context;
     const uint32_t first = (job->from_part + (uint32_t)number) * AFFINITY_LANES;
@@ -152,10 +150,12 @@ static void diffuse_part(void *context, uint64_t number)
     struct affinity_start starts[AFFINITY_LANES] = {{0}};
     double *scores = malloc(2 * values * sizeof *scores);
     struct diffused *order = malloc((size_t)job->all * sizeof *order);
-    if (!scores || !order) {
-        atomic_store(&job->no_memory, true);
+    const enum status status =
+        scores && order
+            ? STATUS_OK
+            : error_memory(err, job->all * 2 * AFFINITY_LANES * sizeof(double), "scores");
+    if (status != STATUS_OK)
         goto out;
-    }
     for (uint32_t q = 0; q < count; q++)
         start_of(&starts[q], job, first + q);
     affinity_diffuse(scores, scores + values, &job->affinity, starts);
@@ -173,6 +173,7 @@ static void diffuse_part(void *context, uint64_t number)
 out:
     free(scores);
     free(order);
+    return status;
 }
 
 static enum status read_queries(struct job *job, struct error *err)
@@ -204,9 +205,8 @@ static enum status rank_group(struct job *job, struct error *err)
         if (status != STATUS_OK)
             break;
         job->from_part = from;
-        workers_run(job->reader->workers, diffuse_part, job, min_u32(step, parts - from));
-        if (atomic_load(&job->no_memory))
-            status = error_memory(err, job->all * 2 * AFFINITY_LANES * sizeof(double), "scores");
+        status =
+            workers_try(job->reader->workers, diffuse_part, job, min_u32(step, parts - from), err);
         watch_show(&config->watch, "queries ranked",
                    job->first + min_u32((from + step) * AFFINITY_LANES, job->count),
                    job->queries->count);

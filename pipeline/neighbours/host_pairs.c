@@ -83,26 +83,23 @@ static enum status block_open(struct block *block, const struct pairs *pairs, ui
     return held_check(held, "rows to compare", err);
 }
 
-struct encode_job {
+struct block_job {
     const struct pairs *pairs;
     struct block *block;
-    _Atomic bool no_memory;
 };
 
 /* Encodes a panel of positions. */
-static void encode_part(void *context, uint64_t part)
+static enum status encode_part(void *context, uint64_t part, struct error *err)
 {
-    struct encode_job *job = context;
+    const struct block_job *job = context;
     const struct pairs *pairs = job->pairs;
     struct block *block = job->block;
     const struct tile_ops *ops = pairs->ops;
     const uint32_t stride = pairs->stride;
     const size_t row_bytes = (size_t)stride * ops->code_bytes;
     int8_t *codes = malloc(stride);
-    if (!codes) {
-        atomic_store(&job->no_memory, true);
-        return;
-    }
+    if (!codes)
+        return error_memory(err, stride, "codes of a row");
     char *panel = (char *)block->lanes + part * TILE_LANES * row_bytes;
     for (uint32_t lane = 0; lane < TILE_LANES; lane++) {
         const size_t p = part * TILE_LANES + lane;
@@ -125,6 +122,7 @@ static void encode_part(void *context, uint64_t part)
         block->sums[p] = facts.sum;
     }
     free(codes);
+    return STATUS_OK;
 }
 
 static enum status block_read(struct pairs *pairs, struct block *block, uint64_t first,
@@ -135,12 +133,10 @@ static enum status block_read(struct pairs *pairs, struct block *block, uint64_t
     block->padded = (rows + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
     block->step = block_reader_step(rows);
     enum status status = block_reader_read(pairs->reader, first, rows, block->values, err);
-    struct encode_job job = {.pairs = pairs, .block = block};
-    if (status != STATUS_OK)
-        return status;
-    workers_run(pairs->reader->workers, encode_part, &job, block->padded / TILE_LANES);
-    return atomic_load(&job.no_memory) ? error_memory(err, pairs->stride, "codes of a row")
-                                       : STATUS_OK;
+    struct block_job job = {pairs, block};
+    return status == STATUS_OK ? workers_try(pairs->reader->workers, encode_part, &job,
+                                             block->padded / TILE_LANES, err)
+                               : status;
 }
 
 /* --- pairs ------------------------------------------------------------------------------------- */
@@ -243,17 +239,12 @@ static void compare_part(void *context, uint64_t number)
     atomic_fetch_add_explicit(&pairs->compared, part.compared, memory_order_relaxed);
 }
 
-/* Updates the reach of a block's rows from their lists. */
-struct update_job {
-    const struct pairs *pairs;
-    struct block *block;
-};
-
 #define UPDATE_PART 1024
 
+/* Updates the reach of a block's rows from their lists. */
 static void update_part(void *context, uint64_t part)
 {
-    const struct update_job *job = context;
+    const struct block_job *job = context;
     struct block *block = job->block;
     const uint32_t end = min_u32((uint32_t)(part + 1) * UPDATE_PART, block->rows);
     for (uint32_t p = (uint32_t)part * UPDATE_PART; p < end; p++) {
@@ -267,7 +258,7 @@ static void update_part(void *context, uint64_t part)
 
 static void update(struct pairs *pairs, struct block *block)
 {
-    struct update_job job = {pairs, block};
+    struct block_job job = {pairs, block};
     workers_run(pairs->reader->workers, update_part, &job,
                 (block->rows + UPDATE_PART - 1) / UPDATE_PART);
 }
