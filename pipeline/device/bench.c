@@ -404,13 +404,11 @@ static enum status count_wrong(uint64_t *wrong, struct bench *bench, const struc
         error_memory(err, bytes * bench->pictures, "counters");
         goto out;
     }
-    status = count_picture(want, bench, feature, err);
-    if (status != STATUS_OK)
+    if (count_picture(want, bench, feature, err) != STATUS_OK ||
+        ocl_enqueue_read(bench->queue, "counters", counters, true, 0, bytes * bench->pictures, got,
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
         goto out;
-    status = ocl_enqueue_read(bench->queue, "counters", counters, true, 0, bytes * bench->pictures,
-                              got, OCL_NO_WAITS, NULL, err);
-    if (status != STATUS_OK)
-        goto out;
+    status = STATUS_OK;
     for (uint32_t i = 0; i < bench->pictures; i++)
         for (uint32_t b = 0; b < feature->words; b++)
             *wrong += got[(size_t)i * feature->words + b] != want[b];

@@ -3,6 +3,7 @@
  * lengths, with grids and orientations. */
 #include "device/selftest.h"
 
+#include "base/held.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "features/kind.h"
@@ -70,6 +71,7 @@ struct rig {
     int tilings; /* per picture: default tiles, then small ones; brief tests use one */
     uint8_t *pixel;
     uint32_t *got, *want;
+    struct held held; /* tile, pixel, got and want */
 };
 
 /* Shape s as a packed picture, all of which is counted but the border. */
@@ -98,24 +100,17 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
     const uint32_t count = histogram_tiles(rig->tile, rig->histogram, rig->pass, part, tile_pixels);
     if (atomic_load(&rig->histogram->abandoned))
         return error_set(err, STATUS_INTERRUPTED, "the kernels are no longer needed");
-    enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
-                                           rig->pixel, OCL_NO_WAITS, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    status = ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes, OCL_NO_WAITS,
-                              NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    if (count > 0) {
-        status = ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0,
-                                   count * sizeof *rig->tile, rig->tile, OCL_NO_WAITS, NULL, err);
-        if (status != STATUS_OK)
-            return status;
-        status = histogram_enqueue(rig->histogram, rig->pass, rig->queue, rig->pixels, rig->tiles,
-                                   0, count, rig->counters, OCL_NO_WAITS, NULL, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    if (ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes, rig->pixel,
+                          OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes, OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
+    if (count > 0 &&
+        (ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0, count * sizeof *rig->tile,
+                           rig->tile, OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+         histogram_enqueue(rig->histogram, rig->pass, rig->queue, rig->pixels, rig->tiles, 0, count,
+                           rig->counters, OCL_NO_WAITS, NULL, err) != STATUS_OK))
+        return err->status;
     return ocl_enqueue_read(rig->queue, "counters", rig->counters, true, 0, counter_bytes, rig->got,
                             OCL_NO_WAITS, NULL, err);
 }
@@ -165,22 +160,17 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
         rig->tile_room = count > rig->tile_room ? count : rig->tile_room;
     }
     const size_t counters = rig->features->counters;
-    rig->pixel = malloc(bytes);
-    rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
-    rig->got = calloc(counters, sizeof *rig->got);
-    rig->want = calloc(counters, sizeof *rig->want);
-    if (!rig->pixel || !rig->tile || !rig->got || !rig->want)
-        return error_memory(err, bytes + 8 * counters, "the self-test");
-    enum status status = ocl_queue_open(&rig->queue, context, "self-test", err);
-    if (status != STATUS_OK)
-        return status;
-    status = ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err);
-    if (status != STATUS_OK)
-        return status;
-    status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY, rig->tile_room * sizeof *rig->tile,
-                        NULL, "tiles", err);
-    if (status != STATUS_OK)
-        return status;
+    rig->pixel = held_array(&rig->held, bytes, 1);
+    rig->tile = held_array(&rig->held, rig->tile_room, sizeof *rig->tile);
+    rig->got = held_array(&rig->held, counters, sizeof *rig->got);
+    rig->want = held_array(&rig->held, counters, sizeof *rig->want);
+    if (held_check(&rig->held, "the self-test", err) != STATUS_OK ||
+        ocl_queue_open(&rig->queue, context, "self-test", err) != STATUS_OK ||
+        ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err) !=
+            STATUS_OK ||
+        ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY, rig->tile_room * sizeof *rig->tile, NULL,
+                   "tiles", err) != STATUS_OK)
+        return err->status;
     return ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE, counters * sizeof(uint32_t), NULL,
                       "counters", err);
 }
@@ -202,10 +192,7 @@ static enum status check_pass(uint64_t *compared, uint64_t *wrong, struct histog
     ocl_buffer_release(&rig.tiles);
     ocl_buffer_release(&rig.pixels);
     ocl_queue_close(&rig.queue);
-    free(rig.want);
-    free(rig.got);
-    free(rig.tile);
-    free(rig.pixel);
+    held_free(&rig.held);
     return status;
 }
 

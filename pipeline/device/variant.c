@@ -150,6 +150,9 @@ static void staged_shape(struct histogram_shape *shape, uint32_t share,
 
 /* --- the table ------------------------------------------------------------------------------- */
 
+#define TUNED_AS_USUAL                                                                             \
+    .group_least = GROUP_LEAST, .group_most = GROUP_MOST, .tile_pixels_most = TILE_PIXELS_MOST
+
 static const struct variant variants[HISTOGRAM_VARIANTS] = {
     [HISTOGRAM_AUTO] = {.name = "auto", .kernel = ""},
     [HISTOGRAM_PRIVATE] = {.name = "private",
@@ -166,18 +169,14 @@ static const struct variant variants[HISTOGRAM_VARIANTS] = {
                          .kernel = "histogram_local",
                          .tables_share = 2,
                          .local = true,
-                         .group_least = GROUP_LEAST,
-                         .group_most = GROUP_MOST,
-                         .tile_pixels_most = TILE_PIXELS_MOST},
+                         TUNED_AS_USUAL},
     /* At least four copies: fewer cost more than reading the pixels a second time. */
     [HISTOGRAM_REPLICATED] = {.name = "replicated",
                               .kernel = "histogram_replicated",
                               .copies = true,
                               .tables_share = 8,
                               .local = true,
-                              .group_least = GROUP_LEAST,
-                              .group_most = GROUP_MOST,
-                              .tile_pixels_most = TILE_PIXELS_MOST},
+                              TUNED_AS_USUAL},
     [HISTOGRAM_PACKED] = {.name = "packed",
                           .kernel = "histogram_packed",
                           .table_bytes = PACKED_TABLE,
@@ -195,9 +194,7 @@ static const struct variant variants[HISTOGRAM_VARIANTS] = {
                            .copies = true,
                            .tables_share = 8,
                            .local = true,
-                           .group_least = GROUP_LEAST,
-                           .group_most = GROUP_MOST,
-                           .tile_pixels_most = TILE_PIXELS_MOST},
+                           TUNED_AS_USUAL},
     [HISTOGRAM_STAGED] = {.name = "staged",
                           .kernel = "histogram_staged",
                           .tables_share = 4,
@@ -205,15 +202,11 @@ static const struct variant variants[HISTOGRAM_VARIANTS] = {
                           .item_bytes = STAGE_BYTES,
                           .shape = staged_shape,
                           .language = ocl_copy_option,
-                          .group_least = GROUP_LEAST,
-                          .group_most = GROUP_MOST,
-                          .tile_pixels_most = TILE_PIXELS_MOST},
+                          TUNED_AS_USUAL},
     [HISTOGRAM_GLOBAL] = {.name = "global",
                           .kernel = "histogram_global",
                           .tables_most = UINT64_MAX,
-                          .group_least = GROUP_LEAST,
-                          .group_most = GROUP_MOST,
-                          .tile_pixels_most = TILE_PIXELS_MOST},
+                          TUNED_AS_USUAL},
 };
 
 const char *histogram_variant_name(enum histogram_variant variant)
