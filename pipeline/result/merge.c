@@ -196,10 +196,16 @@ static enum status look_at(struct merge_input *input, struct result *result,
 {
     char identity[65];
     struct stat st;
+    struct error why = ERROR_INIT;
     const char *shown = PATH_TEXT(input->part.path);
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
-    if (!parts_identity(identity, result->file))
+    if (!parts_identity(identity, result->file, &why) && why.native) {
+        if (err)
+            *err = why;
+        return why.status;
+    }
+    if (!*identity)
         return error_set(err, STATUS_USAGE,
                          "%s has no checksums: make it again with ingest --fresh", shown);
     if (result_parts(result) > 0 && !config->copy)
@@ -537,7 +543,7 @@ static enum status open_part(struct merge_input *part, struct error *err)
     hid_t file = part->result ? part->result->file : H5I_INVALID_HID;
     enum status status = part->result ? STATUS_OK : h5_open_file(&file, part->part.path, err);
     if (status == STATUS_OK &&
-        (!parts_identity(identity, file) || strcmp(identity, part->part.identity) != 0))
+        (!parts_identity(identity, file, NULL) || strcmp(identity, part->part.identity) != 0))
         status = h5_damaged(err, part->part.path, "it changed while it was being merged");
     if (status != STATUS_OK) {
         if (!part->result)

@@ -167,16 +167,17 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, str
     return status;
 }
 
-bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute)
+bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute,
+                    struct error *err)
 {
     H5_SCOPED hid_t object = H5Oopen(file, name, H5P_DEFAULT);
     text[0] = 0;
-    return object > 0 && !h5_get_short_text(text, 65, object, attribute, NULL) && text[0];
+    return object > 0 && !h5_get_short_text(text, 65, object, attribute, err) && text[0];
 }
 
-bool parts_identity(char identity[65], hid_t file)
+bool parts_identity(char identity[65], hid_t file, struct error *err)
 {
-    return parts_checksum(identity, file, "checksums", "identity");
+    return parts_checksum(identity, file, "checksums", "identity", err);
 }
 
 static bool has_identity(const struct part *part)
@@ -184,7 +185,7 @@ static bool has_identity(const struct part *part)
     char identity[65];
     H5_SCOPED hid_t file = H5I_INVALID_HID;
     const bool same = h5_open_file(&file, part->path, NULL) == STATUS_OK &&
-                      parts_identity(identity, file) && strcmp(identity, part->identity) == 0;
+                      parts_identity(identity, file, NULL) && strcmp(identity, part->identity) == 0;
     return same;
 }
 
@@ -429,7 +430,7 @@ static enum status read_root(char root[65], const struct part *part, const char 
     snprintf(where, sizeof where, "checksums%s", name);
     if (h5_open_file(&file, part->path, err))
         return STATUS_FAILED;
-    const bool there = parts_checksum(root, file, where, "root");
+    const bool there = parts_checksum(root, file, where, "root", NULL);
     return there ? STATUS_OK : h5_damaged(err, part->path, "%s has no checksums", name);
 }
 

@@ -57,8 +57,9 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
 
 /* An attribute of 64 bytes of the object `name` ("checksums/images/path"); false: there is none, and the text is
  * "". parts_identity: `identity` of /checksums. */
-bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute);
-bool parts_identity(char identity[65], hid_t file);
+bool parts_checksum(char text[65], hid_t file, const char *name, const char *attribute,
+                    struct error *err);
+bool parts_identity(char identity[65], hid_t file, struct error *err);
 
 /* Writes the manifest. */
 enum status parts_write(hid_t file, const struct part *part, unsigned count, struct error *err);

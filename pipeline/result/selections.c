@@ -256,5 +256,5 @@ void selections_root(char root[65], struct result *result, const char *dataset)
 {
     char name[2 * FEATURE_NAME_MAX + 32];
     snprintf(name, sizeof name, "checksums%s", dataset);
-    parts_checksum(root, result->file, name, "root");
+    parts_checksum(root, result->file, name, "root", NULL);
 }
