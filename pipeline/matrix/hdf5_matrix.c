@@ -298,7 +298,7 @@ enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const 
     *out = (struct matrix_source){.rows = matrix->raw->rows,
                                   .dimension = matrix->raw->columns,
                                   .read = read_rows,
-                                  .concurrent = raw_is_parallel(matrix->raw),
+                                  .concurrent = matrix->raw->layout != RAW_HDF5,
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
     H5_SCOPED hid_t type = H5Dget_type(matrix->dataset);

@@ -132,12 +132,6 @@ void raw_of_file(struct raw *out, int fd, uint64_t start, uint64_t rows, uint32_
     out->row_bytes = (uint64_t)columns * format.bytes;
 }
 
-struct raw *raw_share(struct raw *raw)
-{
-    raw->users++;
-    return raw;
-}
-
 void raw_detach(struct raw *raw, int fd, const char *path)
 {
     raw->dataset = H5I_INVALID_HID;
@@ -252,9 +246,4 @@ enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count
                            struct error *err)
 {
     return raw_read_either(raw, first, count, rows, true, err);
-}
-
-bool raw_is_parallel(const struct raw *raw)
-{
-    return raw->layout != RAW_HDF5;
 }

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum raw_layout {
-    RAW_HDF5,       /* read by HDF5, under its lock */
+    RAW_HDF5,       /* read by HDF5, under its lock: several threads are no faster than one */
     RAW_CONTIGUOUS, /* at `start` of `fd` */
     RAW_CHUNKS,
     RAW_SEGMENTS,
@@ -35,7 +35,7 @@ struct raw {
     uint64_t chunk_rows; /* RAW_CHUNKS: rows of a chunk; else 0 */
     struct raw_chunks *chunks;
     struct raw_segments *segments;
-    unsigned users; /* references that have yet to be closed */
+    unsigned users; /* references that have yet to be closed: 1, until others are added */
 };
 
 /* `dataset`, in a file of h5_driver.h, and `path` must outlive it; writes through HDF5 must have
@@ -56,8 +56,6 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
                               const struct raw_segment *segment, unsigned count,
                               raw_open_segment *open, const char *path, struct error *err);
 
-/* Returns another reference, to be closed as well. */
-struct raw *raw_share(struct raw *raw);
 /* Lets contiguous values be read after HDF5 has closed their file: from `fd`, which is open for the
  * same file and must outlive them, as must `path`. */
 void raw_detach(struct raw *raw, int fd, const char *path);
@@ -75,7 +73,5 @@ enum status raw_read(const struct raw *raw, uint64_t first, uint64_t count, void
                      struct error *err);
 enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count, float *rows,
                            struct error *err);
-/* Whether several threads read faster than one. */
-bool raw_is_parallel(const struct raw *raw);
 
 #endif

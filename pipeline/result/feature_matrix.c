@@ -82,7 +82,7 @@ static enum status open_feature(struct matrix_source *out, struct result *result
                                   .dimension = feature->dimension,
                                   .read = read_feature,
                                   .blank = feature->blank ? is_blank : NULL,
-                                  .concurrent = raw_is_parallel(from->raw),
+                                  .concurrent = from->raw->layout != RAW_HDF5,
                                   .identity = identify_feature,
                                   .close = close_feature,
                                   .context = from};

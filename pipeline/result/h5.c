@@ -85,7 +85,8 @@ enum status h5_open_raw(struct raw **out, hid_t dataset, struct error *err)
     struct raw *raw = find_virtual(dataset);
     if (!raw)
         return raw_open(out, dataset, h5_path(dataset), err);
-    *out = raw_share(raw);
+    raw->users++;
+    *out = raw;
     return STATUS_OK;
 }
 

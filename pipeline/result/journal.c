@@ -90,7 +90,7 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
                          bool fresh, const char *signature, struct stop *stop, struct error *err)
 {
     struct records *records = &journal->records;
-    const char *path = workdir_path(journal->workdir);
+    const char *path = journal->workdir->path;
     enum status status = records_scan(records, widths, features, stop, err);
     if (status || (status = workdir_check(journal->workdir, err)))
         return status;

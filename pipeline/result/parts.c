@@ -128,7 +128,7 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
     enum status status = rows_open(&rows, file, &parts_table, err);
     if (status)
         return status;
-    const uint64_t count = rows_count(rows);
+    const uint64_t count = rows->count;
     if (count < 1 || count > PARTS_MOST)
         status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has an impossible size");
     else if (!(parts->part = calloc(count, sizeof *parts->part)))

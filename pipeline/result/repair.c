@@ -74,7 +74,7 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
     } last[2] = {{0}}; /* the last intact row, and the one before it */
     unsigned known = 0;
     enum status status = STATUS_FAILED;
-    for (uint64_t i = 0; i < rows_count(rows); i++) {
+    for (uint64_t i = 0; i < rows->count; i++) {
         const void *found;
         const char *path;
         if (rows_at(rows, i, &found, &path, err))
@@ -199,12 +199,12 @@ static enum status look_at_result(struct repair *r, struct error *err)
     struct repair_report *report = r->report;
     struct verify verify = {
         .result = result, .broken = r->config->broken, .context = r->config->context};
-    verify.bad_images = calloc(rows_count(result->images) + 1, 1);
-    verify.bad_failures = calloc(rows_count(result->failures) + 1, 1);
+    verify.bad_images = calloc(result->images->count + 1, 1);
+    verify.bad_failures = calloc(result->failures->count + 1, 1);
     r->leave_out = calloc(result->clusters_count + 1, sizeof *r->leave_out);
     enum status status = STATUS_FAILED;
     if (!verify.bad_images || !verify.bad_failures || !r->leave_out) {
-        error_memory(err, rows_count(result->images), "a mark for each row");
+        error_memory(err, result->images->count, "a mark for each row");
         goto out;
     }
     if ((status = foreign_check(result->file, err)) ||
@@ -345,7 +345,7 @@ static enum status look_at_log(struct repair *r, struct error *err)
     enum status status = signature_parse(&r->parts, r->log.signature, err);
     if (status)
         return status;
-    if (codebooks_read_log(&r->codebooks, workdir_path(r->work), &why) != STATUS_OK ||
+    if (codebooks_read_log(&r->codebooks, r->work->path, &why) != STATUS_OK ||
         codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) !=
             STATUS_OK) {
         r->config->broken(error_line(line, sizeof line, &why), r->config->context);
@@ -512,8 +512,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;
-    if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work),
-                                         false, err)))
+    if (r.work && (status = records_open(&r.log, r.work->directory, r.work->path, false, err)))
         goto out;
     if ((status = look(&r, err)))
         goto out;

@@ -286,8 +286,8 @@ static enum status open_sources(struct result *result, struct error *err)
 static enum status open_thumbnails(struct result *result, struct error *err)
 {
     int64_t size = 0;
-    if (blob_reader_open(&result->thumbnails, result->file, THUMBNAIL_GROUP,
-                         rows_count(result->images), RECORDS_MOST_THUMBNAIL, err))
+    if (blob_reader_open(&result->thumbnails, result->file, THUMBNAIL_GROUP, result->images->count,
+                         RECORDS_MOST_THUMBNAIL, err))
         return STATUS_FAILED;
     if (!result->thumbnails)
         return STATUS_OK;
@@ -333,7 +333,7 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     if (h5_open_dataset(&feature->dataset, group, name, result_feature_type(feature), 2, size, err))
         return STATUS_FAILED;
     result->feature_count++;
-    if (size[0] != rows_count(result->images))
+    if (size[0] != result->images->count)
         return h5_wrong(err, feature->dataset, "has a different number of rows than /images");
     if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
         return h5_wrong(err, feature->dataset, "has an impossible dimension");
@@ -408,7 +408,7 @@ static enum status open_parts(struct result *result, struct result_clusters *c, 
             return h5_damaged(err, result->path,
                               "/clusters/%s/%s has a different size than the rest", c->name,
                               cluster_part_kind[p].name);
-    if (result->images && c->rows != rows_count(result->images))
+    if (result->images && c->rows != result->images->count)
         return h5_damaged(err, result->path,
                           "/clusters/%s has a different number of rows than /images", c->name);
     return STATUS_OK;
@@ -597,7 +597,7 @@ void result_close(struct result **result)
 
 uint64_t result_images(const struct result *result)
 {
-    return result->images ? rows_count(result->images) : 0;
+    return result->images ? result->images->count : 0;
 }
 
 unsigned result_parts(const struct result *result)
@@ -607,7 +607,7 @@ unsigned result_parts(const struct result *result)
 
 uint64_t result_failures(const struct result *result)
 {
-    return result->has_images ? rows_count(result->failures) : 0;
+    return result->has_images ? result->failures->count : 0;
 }
 
 bool result_feature_imported(const struct result_feature *feature)
@@ -681,7 +681,7 @@ enum status result_image_at(struct result *result, uint64_t row, struct result_i
 
 bool result_has_codes(const struct result *result)
 {
-    return result->has_images && rows_dataset(result->images, IMAGE_CODE) > 0;
+    return result->has_images && result->images->dataset[IMAGE_CODE] > 0;
 }
 
 enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
@@ -689,8 +689,7 @@ enum status result_codes_read(struct result *result, uint64_t first, uint64_t co
 {
     assert(result_has_codes(result) && first <= result_images(result) &&
            count <= result_images(result) - first);
-    return h5_read_rows(rows_dataset(result->images, IMAGE_CODE), VALUE_U8, first, count, codes,
-                        err);
+    return h5_read_rows(result->images->dataset[IMAGE_CODE], VALUE_U8, first, count, codes, err);
 }
 
 bool result_compressed(const struct result *result)

@@ -6,22 +6,6 @@
 
 #define FIRST_BLOCK 16
 
-struct rows {
-    const struct table *table;
-    hid_t file;
-    hid_t dataset[TABLE_COLUMNS_MAX];
-    size_t width[TABLE_COLUMNS_MAX]; /* of texts; 0: other values */
-    uint64_t count;
-    /* The block: rows [first, first + loaded). */
-    uint64_t first;
-    unsigned loaded, next_block;
-    char *block;                    /* ROWS_BLOCK row structs */
-    uint8_t *scratch;               /* one column of it */
-    char *text[TABLE_COLUMNS_MAX];  /* rows of width + 1 bytes */
-    size_t room[TABLE_COLUMNS_MAX]; /* bytes of `text` */
-    char *raw;                      /* a path as bytes */
-};
-
 static enum status damaged(struct rows *rows, struct error *err, const char *what)
 {
     return h5_damaged(err, h5_path(rows->file), "/%s %s", rows->table->group, what);
@@ -79,16 +63,6 @@ void rows_close(struct rows **rows)
     free(r->scratch);
     free(r->block);
     free(r);
-}
-
-uint64_t rows_count(const struct rows *rows)
-{
-    return rows->count;
-}
-
-hid_t rows_dataset(const struct rows *rows, unsigned column)
-{
-    return rows->dataset[column];
 }
 
 /* Reads a column of texts into rows->text[c], each ended by a NUL. */

@@ -345,7 +345,7 @@ enum status sidecar_reader_open(struct sidecar_reader **out, struct result *resu
     enum status status =
         rows_open(&reader->rows, result->file,
                   reader->number ? &sidecar_number_table : &sidecar_text_table, err);
-    if (!status && rows_count(reader->rows) != result_images(result))
+    if (!status && reader->rows->count != result_images(result))
         status = h5_damaged(err, result->path, "/images/key does not have a value for each image");
     for (unsigned i = 0; i < SIDECAR_BLOBS && !status; i++)
         status = blob_reader_open(&reader->blobs[i], result->file, sidecar_blob[i].group,

@@ -143,12 +143,12 @@ static enum status begin_journal(struct store *store, const uint32_t *widths, st
         status = error_set(err, STATUS_USAGE,
                            "%s holds the unfinished work of another command: %s; finish that one "
                            "first",
-                           PATH_TEXT(workdir_path(store->work)), difference);
+                           PATH_TEXT(store->work->path), difference);
         error_remedy(err, REMEDY_REPLACE_FILE);
     }
     /* Learned codebooks must exist before the log marks the run as begun. */
     if (!status && store->has_learned && !theirs)
-        status = codebooks_write_log(content->features, workdir_path(store->work), err);
+        status = codebooks_write_log(content->features, store->work->path, err);
     if (!status)
         status = journal_open(&store->journal, store->work, &store->logs, widths,
                               content->features->count, store->config.fresh, mine,
@@ -211,7 +211,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
                                  .finished = finished,
                                  .source_now = store->source_now,
                                  .log = journal_records(store->journal),
-                                 .directory = workdir_path(store->work)};
+                                 .directory = store->work->path};
     return prior_open(&store->prior, &prior, err);
 }
 
@@ -222,7 +222,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
     /* Without a log's header they may be those of another command. */
     if (!store->logs.signature)
         return STATUS_OK;
-    if (codebooks_read_log(&store->learned, workdir_path(store->work), err))
+    if (codebooks_read_log(&store->learned, store->work->path, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < features->count; i++) {
         struct feature *feature = &features->feature[i];
@@ -249,8 +249,8 @@ enum status store_open(struct store **out, const struct store_config *config, st
     pthread_mutex_init(&store->lock, NULL);
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)) ||
-        (status = records_open(&store->logs, workdir_descriptor(store->work),
-                               workdir_path(store->work), config->fresh, err)))
+        (status = records_open(&store->logs, store->work->directory, store->work->path,
+                               config->fresh, err)))
         goto out;
     if (!feature_set_lacks_codebooks(config->content.features))
         status = store_begin(store, &config->content, err);
@@ -286,7 +286,7 @@ void store_set_sidecars(struct store *store, struct sidecars *sidecars)
 
 const char *store_work_directory(const struct store *store)
 {
-    return workdir_path(store->work);
+    return store->work->path;
 }
 
 struct prior *store_prior(const struct store *store)
@@ -429,7 +429,7 @@ static enum status map_rows(struct row_map *map, struct store *store, const stru
     const uint64_t images = result_images(store->replaced);
     uint8_t *there = calloc(images + 1, 1);
     enum status status = there ? row_map_make(map, rows, store->replaced, store->source_now,
-                                              workdir_path(store->work), there, err)
+                                              store->work->path, there, err)
                                : error_memory(err, images, "the rows");
     if (!status)
         status = ask_may_go(store, there, err);
@@ -488,7 +488,7 @@ static void tell_other_disk(const struct store *store, struct error *err)
                   "the result does not fit beside its log, %s: free some space and run the command "
                   "again, or move %s to another disk and run it with -o there",
                   full ? "the disk is full" : "your disk quota is used up",
-                  PATH_TEXT(workdir_path(store->work)));
+                  PATH_TEXT(store->work->path));
 }
 
 /* Once. */

@@ -254,7 +254,7 @@ static enum status check_table(struct verify *verify, unsigned table, struct err
     struct checked_row row = {.result = verify->result};
     char *before = NULL;
     enum status status = STATUS_OK;
-    for (; row.number < rows_count(rows); row.number++) {
+    for (; row.number < rows->count; row.number++) {
         const void *found;
         status = rows_at(rows, row.number, &found, &row.path, err);
         if (status != STATUS_OK)

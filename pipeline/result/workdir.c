@@ -26,15 +26,7 @@
 
 #define SUFFIX     ".partial"
 #define LOCK       "lock"
-#define LINE       256
 #define MOST_TRIES 100
-
-struct workdir {
-    char *path;
-    int directory, lock;
-    char who[LINE]; /* this process's line */
-    struct output *claim;
-};
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
 {
@@ -54,10 +46,10 @@ static enum status fail(struct error *err, const char *call, const char *path, i
 /* --- the lock file --------------------------------------------------------------------------- */
 
 /* Reads the first line, or "". */
-static void read_line(char line[LINE], int lock)
+static void read_line(char line[WORKDIR_LINE], int lock)
 {
     size_t n = 0;
-    if (lock < 0 || read_at(lock, line, LINE - 1, 0, &n, LOCK, NULL))
+    if (lock < 0 || read_at(lock, line, WORKDIR_LINE - 1, 0, &n, LOCK, NULL))
         n = 0;
     line[n] = 0;
     line[strcspn(line, "\n")] = 0;
@@ -83,7 +75,7 @@ static void read_boot(char boot[64])
 
 void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
 {
-    char line[LINE], host[65], theirs[64], boot[64];
+    char line[WORKDIR_LINE], host[65], theirs[64], boot[64];
     long pid;
     read_line(line, lock);
     read_boot(boot);
@@ -100,7 +92,7 @@ void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
  * server. */
 static bool keeps(const struct workdir *workdir)
 {
-    char line[LINE];
+    char line[WORKDIR_LINE];
     const int lock = openat(workdir->directory, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (lock < 0)
         return errno != ENOENT && errno != ESTALE;
@@ -267,16 +259,6 @@ enum status workdir_check(const struct workdir *workdir, struct error *err)
                      "%s has taken over %s from this process, which was paused, or whose lock does "
                      "not reach the other: run the command again when that process has ended",
                      holder, PATH_TEXT(workdir->path));
-}
-
-const char *workdir_path(const struct workdir *workdir)
-{
-    return workdir->path;
-}
-
-int workdir_descriptor(const struct workdir *workdir)
-{
-    return workdir->directory;
 }
 
 void workdir_note_command(const struct workdir *workdir, const char *command)

@@ -15,11 +15,20 @@
 
 #include <stddef.h>
 
+#define WORKDIR_LINE       256 /* of the lock file */
 #define WORKDIR_LEARNED    "learned"
 #define WORKDIR_STATUS     "status.json"
 #define WORKDIR_STATUS_NEW "status.json.new"
 
-struct workdir;
+/* An open one. The first part is read-only, the rest is private. */
+struct workdir {
+    char *path;
+    int directory; /* its descriptor */
+
+    int lock;
+    char who[WORKDIR_LINE]; /* this process's line */
+    struct output *claim;
+};
 
 /* The directory's name: that of the file plus ".partial". A symbolic link `output` is resolved, so
  * two names of a file are one output. The caller frees *name; NULL on failure. */
@@ -40,10 +49,6 @@ enum status workdir_check(const struct workdir *workdir, struct error *err);
  * process"; *elsewhere: it has not left and, as far as can be determined, does not belong to this
  * machine since it was booted. */
 void workdir_holder(char *name, size_t size, bool *elsewhere, int lock);
-
-/* The directory's path, and its descriptor for openat(). */
-const char *workdir_path(const struct workdir *workdir);
-int workdir_descriptor(const struct workdir *workdir);
 
 /* Removes all logs. */
 void workdir_remove_logs(const struct workdir *workdir);

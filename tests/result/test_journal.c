@@ -61,9 +61,9 @@ static enum status open_journal(struct journal **journal, struct place *place,
                                 const char *signature, bool fresh)
 {
     struct records logs;
-    assert_int_equal(records_open(&logs, workdir_descriptor(place->workdir),
-                                  workdir_path(place->workdir), fresh, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        records_open(&logs, place->workdir->directory, place->workdir->path, fresh, NULL),
+        STATUS_OK);
     return journal_open(journal, place->workdir, &logs, widths, 2, fresh, signature, NULL, NULL);
 }
 
@@ -250,8 +250,8 @@ static void test_taken_over(void **state)
     struct error err = ERROR_INIT;
     char path[2][128];
     struct stat before, after;
-    snprintf(path[0], sizeof path[0], "%s/lock", workdir_path(place->workdir));
-    snprintf(path[1], sizeof path[1], "%s/%s", workdir_path(place->workdir),
+    snprintf(path[0], sizeof path[0], "%s/lock", place->workdir->path);
+    snprintf(path[1], sizeof path[1], "%s/%s", place->workdir->path,
              journal_records(journal)->log[0].name);
     assert_int_equal(put(journal, 0, "a", true, 0), STATUS_OK);
     assert_int_equal(journal_seal(journal, NULL), STATUS_OK);
