@@ -128,16 +128,11 @@ void log_message(enum log_level level, const char *format, ...)
     const char *status = status_line ? status_line : "";
     const char *before = status_line ? ERASE_LINE : "";
     const char *off = status_line ? WRAP_OFF : "", *on = status_line ? WRAP_ON : "";
-    char small[2048], *out = small;
-    const char *parts = "%s%s%s\n%s%s%s";
-    int size = snprintf(small, sizeof small, parts, before, prefix, text, off, status, on);
-    if (size >= (int)sizeof small) {
-        out = malloc((size_t)size + 1);
-        if (out)
-            snprintf(out, (size_t)size + 1, parts, before, prefix, text, off, status, on);
-    }
-    if (out) {
+    char *out;
+    const int size = asprintf(&out, "%s%s%s\n%s%s%s", before, prefix, text, off, status, on);
+    if (size >= 0) {
         write_stderr(out, (size_t)size);
+        free(out);
     } else {
         write_stderr(before, strlen(before));
         write_stderr(prefix, strlen(prefix));
@@ -146,8 +141,6 @@ void log_message(enum log_level level, const char *format, ...)
     }
     pthread_mutex_unlock(&log_lock);
 
-    if (out != small)
-        free(out);
     if (text != on_stack)
         free(text);
     errno = saved_errno;

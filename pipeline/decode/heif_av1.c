@@ -147,5 +147,4 @@ const struct heif_decoder_plugin heif_av1_decoder = {
     .free_decoder = free_decoder,
     .push_data = push,
     .decode_image = decode,
-    .set_strict_decoding = heif_ignore_strict,
 };

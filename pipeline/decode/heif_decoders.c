@@ -81,9 +81,3 @@ struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_pl
     *out = error.code == heif_error_Ok ? image : NULL;
     return error;
 }
-
-void heif_ignore_strict(void *decoder, int flag)
-{
-    (void)decoder;
-    (void)flag;
-}

@@ -1,5 +1,5 @@
 /* heif_decoders.h: decoders registered with libheif. Its own decoders return uninitialised memory
- * where data is missing, leak on invalid data, and start threads. */
+ * where data is missing, leak on invalid data, and start threads. These are always strict. */
 #ifndef CLPIPE_DECODE_HEIF_DECODERS_H
 #define CLPIPE_DECODE_HEIF_DECODERS_H
 
@@ -39,8 +39,5 @@ struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_pl
 /* text: static; NULL for success. */
 struct heif_error heif_decoder_error(enum heif_suberror_code code, const char *text);
 struct heif_error heif_no_memory(const char *text);
-
-/* set_strict_decoding for decoders that are always strict. */
-void heif_ignore_strict(void *decoder, int flag);
 
 #endif

@@ -194,5 +194,4 @@ const struct heif_decoder_plugin heif_hevc_decoder = {
     .free_decoder = free_decoder,
     .push_data = push,
     .decode_image = decode,
-    .set_strict_decoding = heif_ignore_strict,
 };
