@@ -25,6 +25,7 @@ enum status {
  * each remedy. */
 enum remedy {
     REMEDY_NONE,
+    REMEDY_SEE_HELP,       /* read how the command is used */
     REMEDY_OTHER_WRITER,   /* wait for it, or another output */
     REMEDY_SHARE,          /* several processes of one ingest: share it */
     REMEDY_OTHER_RANKS,    /* another output, as many ranks as before, or start over */

@@ -37,15 +37,13 @@ void options_clustering(struct clustering_config *out, const struct options *opt
     options_machine(&out->machine, options);
 }
 
-enum status options_check_method(const struct options *options,
-                                 const struct clustering_given *given, struct error *err)
+enum status options_check_method(const struct clustering_given *given, struct error *err)
 {
     const struct kmeans_method *method = given->method < 0 ? NULL : kmeans_methods[given->method];
     if (method && method->samples && given->config.mini_batch == 0)
-        return misuse(err, options->command, "--method %s needs --mini-batch N", method->name);
+        return misuse(err, "--method %s needs --mini-batch N", method->name);
     return method && !method->samples && given->config.mini_batch > 0
-               ? misuse(err, options->command, "--method %s and --mini-batch exclude each other",
-                        method->name)
+               ? misuse(err, "--method %s and --mini-batch exclude each other", method->name)
                : STATUS_OK;
 }
 
@@ -74,14 +72,14 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     *out = (struct cluster_levels_config){0};
     if (split) {
         if (k || text || given->resample)
-            return misuse(err, options->command, "--split and %s exclude each other",
+            return misuse(err, "--split and %s exclude each other",
                           k      ? "-k"
                           : text ? "--levels"
                                  : "--resample");
         if (!take_number(&out->k[1], &split, "x") || split[-1] != 'x' ||
             !take_number(&out->split, &split, "") || out->k[1] < 2 || out->split < 2 ||
             (uint64_t)out->k[1] * out->split > INT32_MAX)
-            return misuse(err, options->command,
+            return misuse(err,
                           "--split %s: expected a number of clusters, and into how many each is "
                           "divided, like 100x100",
                           given->split);
@@ -90,43 +88,38 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
         return STATUS_OK;
     }
     if (k && text)
-        return misuse(err, options->command, "-k and --levels exclude each other");
+        return misuse(err, "-k and --levels exclude each other");
     if (!k && !text)
-        return misuse(err, options->command,
-                      "the number of clusters is missing: give -k K, --levels or --split");
+        return misuse(err, "the number of clusters is missing: give -k K, --levels or --split");
     for (const char *at = text; at && (*at || out->count == 0);) {
         if (out->count == CLUSTER_LEVELS)
-            return misuse(err, options->command, "--levels takes at most %d numbers",
-                          CLUSTER_LEVELS);
+            return misuse(err, "--levels takes at most %d numbers", CLUSTER_LEVELS);
         if (!take_number(&out->k[out->count++], &at, ",") || (at[-1] == ',' && !*at))
-            return misuse(err, options->command,
-                          "--levels %s: expected numbers of clusters, like 1000,100", text);
+            return misuse(err, "--levels %s: expected numbers of clusters, like 1000,100", text);
         if (out->count > 1 && out->k[out->count - 1] >= out->k[out->count - 2])
-            return misuse(err, options->command,
-                          "--levels %s: each level must have fewer clusters than the one before",
-                          text);
+            return misuse(
+                err, "--levels %s: each level must have fewer clusters than the one before", text);
     }
     if (!(text = given->resample))
         return STATUS_OK;
     if (k && given->config.k.last > given->config.k.first)
-        return misuse(err, options->command, "--resample requires a single k");
+        return misuse(err, "--resample requires a single k");
     if (k)
         *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)given->config.k.last}};
     const char *at = text;
     if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' ||
         !take_number(&out->rounds, &at, ""))
-        return misuse(err, options->command,
-                      "--resample %s: expected rows of each cluster and rounds, like 20:10", text);
+        return misuse(err, "--resample %s: expected rows of each cluster and rounds, like 20:10",
+                      text);
     return STATUS_OK;
 }
 
-enum status options_check_projection(const struct options *options,
-                                     const struct clustering_projection *given, struct error *err)
+enum status options_check_projection(const struct clustering_projection *given, struct error *err)
 {
     if (!(given->whiten >= 0 && given->whiten <= 1))
-        return misuse(err, options->command, "--whiten must be from 0 to 1");
+        return misuse(err, "--whiten must be from 0 to 1");
     if (given->whiten > 0 && given->pca == 0)
-        return misuse(err, options->command, "--whiten requires --pca N");
+        return misuse(err, "--whiten requires --pca N");
     return STATUS_OK;
 }
 

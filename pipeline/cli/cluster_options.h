@@ -72,12 +72,10 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
                            const struct clustering_given *given, struct error *err);
 
 /* STATUS_USAGE if --method and --mini-batch contradict each other. */
-enum status options_check_method(const struct options *options,
-                                 const struct clustering_given *given, struct error *err);
+enum status options_check_method(const struct clustering_given *given, struct error *err);
 
 /* STATUS_USAGE unless --whiten is from 0 to 1, and above 0 only with --pca. */
-enum status options_check_projection(const struct options *options,
-                                     const struct clustering_projection *given, struct error *err);
+enum status options_check_projection(const struct clustering_projection *given, struct error *err);
 
 /* The final output of `cluster` and `assign`: the summary and the JSON. */
 void report_clustering(const struct options *options, struct clustering_report *report);

@@ -36,8 +36,7 @@ struct table {
 
 /* The mask for a name in an enumeration; "all" sets every bit. */
 static enum status parse_names(unsigned *mask, const char *text, const char *option,
-                               const char *(*name_of)(unsigned), const struct options *options,
-                               struct error *err)
+                               const char *(*name_of)(unsigned), struct error *err)
 {
     char names[128] = "all";
     unsigned found = 0;
@@ -47,16 +46,14 @@ static enum status parse_names(unsigned *mask, const char *text, const char *opt
         text_add_name(names, sizeof names, name_of(i));
     }
     if (!found)
-        return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, text,
-                      names);
+        return misuse(err, "--%s %s is unknown; choose one of %s", option, text, names);
     *mask = found;
     return STATUS_OK;
 }
 
-static enum status select_work(struct selection *out, const struct options *options,
+static enum status select_work(struct selection *out, const struct bench_options *own,
                                struct error *err)
 {
-    const struct bench_options *own = (const struct bench_options *)options;
     static const char *const usual[] = {"rgb:bins=256", "gray:bins=256", "rgb:bins=8x8x8", "hsv"};
     *out = (struct selection){
         .specs = own->features.count ? own->features.text : (const char *const *)usual,
@@ -66,13 +63,13 @@ static enum status select_work(struct selection *out, const struct options *opti
         .variant = HISTOGRAM_VARIANTS,
         .insist = own->variant && own->features.count > 0,
     };
-    enum status status = compute_check_specs(out->specs, out->spec_count, options, err);
+    enum status status = compute_check_specs(out->specs, out->spec_count, err);
     if (status == STATUS_OK && own->fill)
-        status = parse_names(&out->fills, own->fill, "fill", bench_fill_name, options, err);
+        status = parse_names(&out->fills, own->fill, "fill", bench_fill_name, err);
     if (status == STATUS_OK && own->shape)
-        status = parse_names(&out->shapes, own->shape, "shape", bench_shape_name, options, err);
+        status = parse_names(&out->shapes, own->shape, "shape", bench_shape_name, err);
     if (status == STATUS_OK && own->variant)
-        status = compute_variant(&out->variant, "variant", own->variant, options, err);
+        status = compute_variant(&out->variant, "variant", own->variant, err);
     return status;
 }
 
@@ -241,7 +238,7 @@ static enum status run_bench(const struct options *options, struct error *err)
     struct selection selection;
     struct table table = {.wrong = 0};
     signals_install(0);
-    enum status status = select_work(&selection, options, err);
+    enum status status = select_work(&selection, (const struct bench_options *)options, err);
     if (status == STATUS_OK)
         status = compute_open(options, true, err);
     if (status == STATUS_OK)

@@ -27,11 +27,11 @@ static enum status run_cluster(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = options_levels(&levels, options, &own->clustering, err);
     if (status == STATUS_OK)
-        status = options_check_method(options, &own->clustering, err);
+        status = options_check_method(&own->clustering, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, signals_time_limit(options));
-    status = options_check_projection(options, &own->clustering.config.projection, err);
+    status = options_check_projection(&own->clustering.config.projection, err);
     if (status == STATUS_OK)
         status = sweep_plot_check(options, plot, &own->clustering.config.k, err);
     if (status != STATUS_OK)

@@ -28,16 +28,15 @@ struct codebook_options {
 #define OWN struct codebook_options
 
 /* The given features, or those of a preset that need codebooks. */
-static enum status read_features(struct feature_set *features, const struct options *options,
+static enum status read_features(struct feature_set *features, const struct codebook_options *own,
                                  struct error *err)
 {
-    const struct codebook_options *own = (const struct codebook_options *)options;
     const struct preset *preset = own->preset >= 0 ? &presets[own->preset] : NULL;
     const unsigned given = own->features.count, count = preset ? preset_count(preset) : given;
     if (preset && given > 0)
-        return misuse(err, options->command, "--preset and --feature cannot be combined");
+        return misuse(err, "--preset and --feature cannot be combined");
     if (count == 0)
-        return misuse(err, options->command, "the feature is missing: give --feature SPEC");
+        return misuse(err, "the feature is missing: give --feature SPEC");
     for (unsigned i = 0; i < count; i++) {
         const char *spec = preset ? preset->feature[i].spec : own->features.text[i];
         struct feature_set one = {.count = 0};
@@ -164,21 +163,21 @@ static enum status run_codebook(const struct options *options, struct error *err
     bool found = false;
     uint32_t pictures = 0, unread = 0;
     if (!options->output)
-        return misuse(err, options->command, "the output is missing: give -o C.h5");
-    enum status status = read_features(&given, options, err);
+        return misuse(err, "the output is missing: give -o C.h5");
+    enum status status = read_features(&given, own, err);
     if (status == STATUS_OK)
         earlier = read_earlier(&given, options);
     if (status == STATUS_OK && !earlier)
         status = check_output(options, err);
     if (status == STATUS_OK)
-        status = ingest_isolate(&isolate, options, err);
+        status = ingest_isolate(&isolate, &own->image, err);
     if (status == STATUS_OK) {
         call_start(options, signals_time_limit(options));
         status = compute_open(options, false, err);
     }
     if (status == STATUS_OK)
         status = ingest_learn(&codebooks, &features, &pictures, &unread, &given,
-                              (uint32_t)own->sample, options, isolate, err);
+                              (uint32_t)own->sample, &own->image, isolate, err);
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);

@@ -61,25 +61,21 @@ static enum status check_options(const struct command_state *state, struct error
     const struct options *options = state->options;
     const struct duplicates_options *own = (const struct duplicates_options *)options;
     if (state->format >= 0 && !state->output && json_owns_stdout(options))
-        return misuse(err, options->command,
-                      "the table and --json - cannot both use standard output: give -o FILE");
+        return misuse(err, "the table and --json - cannot both use standard output: give -o FILE");
     if (state->format >= 0 && !state->output && summary_is_aside(options))
-        return misuse(err, options->command,
-                      "the table and a list cannot both use standard output: give -o FILE");
+        return misuse(err, "the table and a list cannot both use standard output: give -o FILE");
     if (own->check && (own->keep >= 0 || options->output || options_given(options, "format")))
         return misuse(
-            err, options->command,
+            err,
             "--check reports which files of LIST must stay: leave out --keep, -o and --format");
     if (options->force && !options->output && !own->to_list && !own->to_list_members)
-        return misuse(err, options->command,
-                      "--force requires -o, --to-list or --to-list-members FILE");
+        return misuse(err, "--force requires -o, --to-list or --to-list-members FILE");
     const char *files[] = {state->output, own->to_list, own->to_list_members};
     static const char *const names[] = {"-o", "--to-list", "--to-list-members"};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < i; j++)
             if (files[i] && files[j] && strcmp(files[i], files[j]) == 0)
-                return misuse(err, options->command, "%s and %s name the same file", names[j],
-                              names[i]);
+                return misuse(err, "%s and %s name the same file", names[j], names[i]);
         const enum status status = options_check_output(options, names[i], files[i], err);
         if (status != STATUS_OK)
             return status;

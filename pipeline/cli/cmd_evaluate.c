@@ -34,8 +34,7 @@ static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *
         while (metric < METRICS && strcmp(own->metrics.text[i], metric_names[metric]) != 0)
             metric++;
         if (metric == METRICS)
-            return misuse(err, options->command,
-                          "--metric must be euclidean, cosine or hellinger, not '%s'",
+            return misuse(err, "--metric must be euclidean, cosine or hellinger, not '%s'",
                           own->metrics.text[i]);
         while (before < *count && metrics[before] != (enum cluster_metric)metric)
             before++;
@@ -158,9 +157,9 @@ static enum status run_evaluate(const struct options *options, struct error *err
     enum cluster_metric metrics[METRICS];
     struct evaluation evaluation = {0};
     unsigned metric_count;
-    enum status status = options_check_projection(options, &own->config.projection, err);
+    enum status status = options_check_projection(&own->config.projection, err);
     if (status == STATUS_OK && own->config.diffuse && own->config.expand)
-        status = misuse(err, options->command, "--diffuse or --expand, not both");
+        status = misuse(err, "--diffuse or --expand, not both");
     if (status == STATUS_OK)
         status = read_metrics(metrics, &metric_count, options, err);
     if (status != STATUS_OK)

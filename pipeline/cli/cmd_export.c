@@ -50,16 +50,15 @@ static enum status check_conditional(const struct export *export, struct error *
             if (kinds[j]->takes & conditional[i].takes)
                 snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s%s",
                          *takers ? " or " : "", kind_names[j]);
-        return misuse(err, options->command, "--%s requires --what %s", conditional[i].name,
-                      takers);
+        return misuse(err, "--%s requires --what %s", conditional[i].name, takers);
     }
     if (export->own->absolute_paths && export->format == FORMAT_NPY)
-        return misuse(err, options->command, "--absolute-paths: a .npy file holds no paths");
+        return misuse(err, "--absolute-paths: a .npy file holds no paths");
     if (export->own->absolute_paths && export->kind == &export_tree &&
         export->own->link != LINK_SYMBOLIC)
-        return misuse(err, options->command, "--absolute-paths requires symbolic links");
+        return misuse(err, "--absolute-paths requires symbolic links");
     if (options_given(options, "seed") && !export->own->shards.shuffle)
-        return misuse(err, options->command, "--seed requires --shuffle");
+        return misuse(err, "--seed requires --shuffle");
     return STATUS_OK;
 }
 
@@ -70,32 +69,29 @@ static enum status check_options(const struct export *export, struct error *err)
     const struct export_kind *kind = export->kind;
     const bool shards = kind == &export_shards;
     if (!kind)
-        return misuse(err, options->command, "--what is missing: give one of %s", WHAT);
+        return misuse(err, "--what is missing: give one of %s", WHAT);
     const char *what = CHOICE_WORD(options, "what");
     if (kind->directory && !own->to)
-        return misuse(err, options->command, "--what %s requires --to DIR, the directory to create",
-                      what);
+        return misuse(err, "--what %s requires --to DIR, the directory to create", what);
     if (kind->directory && (options->output || options_given(options, "format")))
-        return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
+        return misuse(err, "--what %s uses --to, not -o or --format", what);
     if (!kind->directory && own->to)
-        return misuse(err, options->command, "--to requires --what tree or --what shards");
+        return misuse(err, "--to requires --what tree or --what shards");
     if (shards && own->name)
-        return misuse(err, options->command,
-                      "--name is not for shards: --selection names the images to write");
+        return misuse(err, "--name is not for shards: --selection names the images to write");
     if (check_conditional(export, err) != STATUS_OK)
         return STATUS_USAGE;
     if (kind->directory && options->force)
-        return misuse(err, options->command, "--force is for -o; %s",
+        return misuse(err, "--force is for -o; %s",
                       shards ? "shards replace nothing" : "a tree replaces only a tree");
     if (!kind->directory && options->force && !options->output)
-        return misuse(err, options->command, "--force requires -o FILE");
+        return misuse(err, "--force requires -o FILE");
     if (export->format == FORMAT_NPY && !kind->npy)
-        return misuse(err, options->command,
+        return misuse(err,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
                       "jsonl");
     if (!kind->directory && !export->output && json_owns_stdout(options))
-        return misuse(err, options->command,
-                      "the table and --json - cannot both use standard output: give -o FILE");
+        return misuse(err, "the table and --json - cannot both use standard output: give -o FILE");
     return STATUS_OK;
 }
 

@@ -74,10 +74,9 @@ static enum status run_import(const struct options *options, struct error *err)
     if (carried_check(options, options->operand[0], err) != STATUS_OK)
         return err->status;
     if (!equals || equals == options->operand[1] || !equals[1])
-        return misuse(err, options->command,
-                      "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
+        return misuse(err, "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
     if (own->allow_missing && !options->paths)
-        return misuse(err, options->command, "--allow-missing requires --paths LIST");
+        return misuse(err, "--allow-missing requires --paths LIST");
     char *name = strndup(options->operand[1], (size_t)(equals - options->operand[1]));
     if (!name)
         return error_memory(err, strlen(options->operand[1]), "a name");

@@ -670,7 +670,7 @@ static enum status run_info(const struct options *options, struct error *err)
     struct overview overview = {0};
     struct stat st;
     if (own->failures && own->digest && !options->json)
-        return misuse(err, options->command, "--failures and --digest cannot be combined");
+        return misuse(err, "--failures and --digest cannot be combined");
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
     enum status status = unfinished_look(&overview.unfinished, options->operand[0], err);
     /* If the file exists, its rows can be reported nevertheless. */

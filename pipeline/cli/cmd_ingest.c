@@ -23,9 +23,9 @@ static enum status run_ingest(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = ingest_ranks_open(&ranks, options, err);
     if (status == STATUS_OK)
-        status = ingest_plan_open(&plan, &ranks.own.image.common, err);
+        status = ingest_plan_open(&plan, &ranks.own, err);
     if (status == STATUS_OK)
-        status = ingest_isolate(&isolate, &plan.takeover.options.image.common, err);
+        status = ingest_isolate(&isolate, &plan.takeover.options.image, err);
     if (status == STATUS_OK)
         status = ingest_ranks_agree(&ranks, plan.parameters, &plan.takeover.places, err);
     if (status == STATUS_OK) {

@@ -49,7 +49,7 @@ static enum status run_list(const struct options *options, struct error *err)
     struct walk *walk = NULL;
     const char *temporary = process_temporary_directory();
     if (!options->output)
-        return misuse(err, options->command, "the output is missing: give -o LIST");
+        return misuse(err, "the output is missing: give -o LIST");
     const struct walk_config config = {
         .options = ingest_walk_options(options, &own->walk),
         .spool_directory = temporary,

@@ -58,9 +58,9 @@ static enum status run_merge(const struct options *options, struct error *err)
     const int64_t start = clock_now();
     char host[128] = "";
     if (!options->output)
-        return misuse(err, options->command, "the output is missing: give -o ALL.h5");
+        return misuse(err, "the output is missing: give -o ALL.h5");
     if (own->compress && !own->copy)
-        return misuse(err, options->command,
+        return misuse(err,
                       "--compress needs --copy: without it the file shows the rows of its parts");
     enum status status = carried_check(options, options->output, err);
     if (status == STATUS_OK)

@@ -79,18 +79,17 @@ static enum status read_sizes(struct probe *probe, struct error *err)
     probe->global[0] = DEFAULT_GLOBAL_X;
     probe->global[1] = DEFAULT_GLOBAL_Y;
     if (!own->image != !own->out_prefix)
-        return misuse(err, options->command, "--image and --out must be given together");
+        return misuse(err, "--image and --out must be given together");
     if (own->image && range)
-        return misuse(err, options->command, "--image sets the range: leave out %s", range);
+        return misuse(err, "--image sets the range: leave out %s", range);
     if (own->out_prefix && strlen(own->out_prefix) > PREFIX_MOST)
-        return misuse(err, options->command, "the PREFIX of --out is too long");
+        return misuse(err, "the PREFIX of --out is too long");
     if (range && (!parse_pair(probe->global, range) ||
                   probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
-        return misuse(err, options->command,
-                      "the range must be WxH, such as 638x478, with at most %llu work-items",
+        return misuse(err, "the range must be WxH, such as 638x478, with at most %llu work-items",
                       WORK_ITEMS_MOST);
     if (!parse_pair(probe->local, own->local_size))
-        return misuse(err, options->command, "--local must be AxB, such as 16x16");
+        return misuse(err, "--local must be AxB, such as 16x16");
     return STATUS_OK;
 }
 
@@ -208,7 +207,7 @@ static enum status read_picture(struct probe *probe, struct error *err)
     for (unsigned i = 0; i < CASES; i++)
         if (stat(own->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
             image.st_dev == out.st_dev && image.st_ino == out.st_ino)
-            return misuse(err, options->command, "--out would overwrite the image");
+            return misuse(err, "--out would overwrite the image");
     enum status status = read_file(&probe->picture, own->image, err);
     if (status != STATUS_OK)
         return status;

@@ -90,7 +90,7 @@ static enum status run_remove(const struct options *options, struct error *err)
     struct objects objects = {0};
     bool *remove = NULL;
     if (options->operand_count == 1 && options->force)
-        return misuse(err, options->command, "--force requires a NAME to remove");
+        return misuse(err, "--force requires a NAME to remove");
     if (options->operand_count == 1)
         return list_objects(options, err);
     enum status status = open_file(&result, &lock, options, err);

@@ -45,8 +45,7 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
             found = strlen(plan->features.feature[i].name) == length &&
                     strncmp(plan->features.feature[i].name, at, length) == 0;
         if (!found)
-            return misuse(err, options->command,
-                          "--cluster-feature %.*s: this run computes only %s", (int)length, at,
+            return misuse(err, "--cluster-feature %.*s: this run computes only %s", (int)length, at,
                           names);
         at += strcspn(at, "+");
         at += *at == '+';
@@ -208,13 +207,13 @@ static enum status run_run(const struct options *options, struct error *err)
     char *directory = NULL;
     enum status status = carried_check(options, options->output, err);
     if (status == STATUS_OK)
-        status = options_check_projection(options, &own->clustering.config.projection, err);
+        status = options_check_projection(&own->clustering.config.projection, err);
     if (status == STATUS_OK)
-        status = options_check_method(options, &own->clustering, err);
+        status = options_check_method(&own->clustering, err);
     if (status == STATUS_OK)
-        status = ingest_plan_open(&plan, options, err);
+        status = ingest_plan_open(&plan, &own->ingest, err);
     if (status == STATUS_OK)
-        status = ingest_isolate(&isolate, &plan.takeover.options.image.common, err);
+        status = ingest_isolate(&isolate, &plan.takeover.options.image, err);
     if (status != STATUS_OK)
         goto out;
     call_start(options, signals_time_limit(options));

@@ -36,26 +36,24 @@ static enum status check_options(struct select_config *config, const struct opti
     const bool alike = options_given(options, "semantic"),
                by_values = select_methods[config->method].by_values;
     if (number && !parse_u64(&config->count, number, 1, UINT64_MAX))
-        return misuse(err, options->command, "N must be a number of images, at least 1, not '%s'",
+        return misuse(err, "N must be a number of images, at least 1, not '%s'",
                       PATH_TEXT_IN(128, number));
     if (alike && config->alike > 1)
-        return misuse(err, options->command, "--semantic must be a cosine from 0 to 1");
+        return misuse(err, "--semantic must be a cosine from 0 to 1");
     if (!alike)
         config->alike = NAN;
     if (!number && !alike && config->per_cluster == 0)
-        return misuse(err, options->command,
-                      "say how many images: N, --per-cluster M or --semantic X");
+        return misuse(err, "say how many images: N, --per-cluster M or --semantic X");
     if (schema_check_name(config->name, "selection", err) != STATUS_OK)
         return error_remedy(err, REMEDY_OTHER_NAME);
     if (options_given(options, "prefer") && !alike)
-        return misuse(err, options->command, "--prefer requires --semantic");
+        return misuse(err, "--prefer requires --semantic");
     if (config->feature && !alike && !by_values)
-        return misuse(err, options->command, "--feature requires --semantic or --method diverse");
+        return misuse(err, "--feature requires --semantic or --method diverse");
     if (config->metric >= 0 && !by_values)
-        return misuse(err, options->command, "--metric requires --method diverse");
+        return misuse(err, "--metric requires --method diverse");
     if (options_given(options, "seed") && by_values)
-        return misuse(err, options->command,
-                      "--method diverse chooses nothing at random: leave out --seed");
+        return misuse(err, "--method diverse chooses nothing at random: leave out --seed");
     const enum status status = options_check_output(options, "--to-list", own->to_list, err);
     return status == STATUS_OK && own->without ? flags_parse(&config->without, own->without, err)
                                                : status;

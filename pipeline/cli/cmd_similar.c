@@ -71,34 +71,29 @@ static enum status check_options(struct similar *similar, struct error *err)
     const struct similar_options *own = (const struct similar_options *)options;
     const bool names = options->operand_count > 1;
     if (own->all && names)
-        return misuse(err, options->command, "--all is about every image: leave out %s",
+        return misuse(err, "--all is about every image: leave out %s",
                       PATH_TEXT(options->operand[1]));
     const bool other = own->class_name || own->vector;
     if (other && (names || own->all || (own->class_name && own->vector)))
-        return misuse(err, options->command,
-                      "give only one of --class, --vector, --all and pictures");
+        return misuse(err, "give only one of --class, --vector, --all and pictures");
     if (own->class_name &&
         (own->config.diffuse || own->config.expand || options_given(options, "metric")))
-        return misuse(err, options->command,
-                      "--class ranks by a score: leave out --metric, --diffuse and --expand");
+        return misuse(err, "--class ranks by a score: leave out --metric, --diffuse and --expand");
     if (!own->all && !names && !other)
         return misuse(
-            err, options->command,
+            err,
             "name a PICTURE or row:N after the file, --class NAME or --vector Q.npy, or --all to "
             "store the neighbours of every image");
     if (own->all && (options->output || options_given(options, "format")))
-        return misuse(err, options->command,
-                      "--all stores neighbours in the file: it takes neither -o nor --format");
+        return misuse(err, "--all stores neighbours in the file: it takes neither -o nor --format");
     if (own->all && own->config.diffuse)
-        return misuse(err, options->command,
-                      "--all stores the nearest images by distance: leave out --diffuse");
+        return misuse(err, "--all stores the nearest images by distance: leave out --diffuse");
     if (own->all && own->config.expand)
-        return misuse(err, options->command,
-                      "--all stores the nearest images as they are: leave out --expand");
+        return misuse(err, "--all stores the nearest images as they are: leave out --expand");
     if (own->config.diffuse && own->config.expand)
-        return misuse(err, options->command, "--diffuse or --expand, not both");
+        return misuse(err, "--diffuse or --expand, not both");
     if (!own->all && options->force && !options->output)
-        return misuse(err, options->command, "--force requires --all or -o FILE");
+        return misuse(err, "--force requires --all or -o FILE");
     if (!own->all && !similar->output && json_owns_stdout(options))
         return STATUS_OK; /* the JSON has the neighbours */
     return options_check_output(options, "-o", similar->output, err);

@@ -185,12 +185,11 @@ static enum status check_options(const struct options *options, struct error *er
     const bool measures = options_given(options, "feature") || options_given(options, "bytes") ||
                           options_given(options, "rounds");
     if (own->show && own->forget)
-        return misuse(err, options->command, "--show and --forget cannot be combined");
+        return misuse(err, "--show and --forget cannot be combined");
     if (measures && (own->show || own->forget))
-        return misuse(err, options->command,
-                      "--%s cannot be combined with --feature, --bytes or --rounds",
+        return misuse(err, "--%s cannot be combined with --feature, --bytes or --rounds",
                       own->show ? "show" : "forget");
-    return compute_check_specs(own->features.text, own->features.count, options, err);
+    return compute_check_specs(own->features.text, own->features.count, err);
 }
 
 static enum status run_tune(const struct options *options, struct error *err)

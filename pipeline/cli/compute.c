@@ -103,19 +103,17 @@ enum status compute_close(struct compute *compute, enum status status, struct er
 }
 
 enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
-                            const struct options *options, struct error *err)
+                            struct error *err)
 {
     char names[256] = "";
     if (histogram_variant_parse(out, name))
         return STATUS_OK;
     for (int v = 0; v < HISTOGRAM_VARIANTS; v++)
         text_add_name(names, sizeof names, histogram_variant_name((enum histogram_variant)v));
-    return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, name,
-                  names);
+    return misuse(err, "--%s %s is unknown; choose one of %s", option, name, names);
 }
 
-enum status compute_check_specs(const char *const *specs, unsigned count,
-                                const struct options *options, struct error *err)
+enum status compute_check_specs(const char *const *specs, unsigned count, struct error *err)
 {
     for (unsigned i = 0; i < count; i++) {
         struct feature_set one = {0};
@@ -123,8 +121,7 @@ enum status compute_check_specs(const char *const *specs, unsigned count,
         if (status != STATUS_OK)
             return status;
         if (one.feature[0].image.blur)
-            return misuse(err, options->command, "'%s': blurred features cannot be measured",
-                          specs[i]);
+            return misuse(err, "'%s': blurred features cannot be measured", specs[i]);
     }
     return STATUS_OK;
 }

@@ -22,11 +22,10 @@ enum status compute_close(struct compute *compute, enum status status, struct er
 
 /* The histogram variant of that name, the value of --option; an error lists all. */
 enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
-                            const struct options *options, struct error *err);
+                            struct error *err);
 
 /* STATUS_USAGE unless bench and tune can measure each spec's feature: it must have no blur. */
-enum status compute_check_specs(const char *const *specs, unsigned count,
-                                const struct options *options, struct error *err);
+enum status compute_check_specs(const char *const *specs, unsigned count, struct error *err);
 
 /* Reports the number of wrong values, called `what` ("wrong counter"): STATUS_PARTIAL; STATUS_OK for 0. */
 enum status compute_verdict(uint64_t wrong, const char *what);

@@ -102,7 +102,7 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
     if (!options->merges_shards)
         return STATUS_OK;
     if (!options->output)
-        return misuse(err, options->command, "the output is missing: give -o F.h5");
+        return misuse(err, "the output is missing: give -o F.h5");
     out->comm = processes_comm(options->processes);
     if (!out->comm && options->share.count > 1)
         return error_set(err, STATUS_USAGE,

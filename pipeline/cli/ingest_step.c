@@ -37,7 +37,7 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
         struct stat st;
         if (strcmp(source, "-") == 0 || source_is_stream(source)) {
             if (standard_input)
-                return misuse(err, options->command, "SOURCE - can be given only once");
+                return misuse(err, "SOURCE - can be given only once");
             standard_input = true;
             continue;
         }
@@ -54,9 +54,19 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
     return STATUS_OK;
 }
 
+/* The file's own limit: its contents stay, whatever the limit of a later run is. */
+static uint64_t stored_limit(const struct takeover *t)
+{
+    const uint64_t limit = t->options.image.limit;
+    if (!t->file)
+        return limit;
+    if (!t->limit || !limit)
+        return 0;
+    return t->limit > limit ? t->limit : limit;
+}
+
 static enum status write_parameters(char **parameters, const struct feature_set *features,
-                                    const struct options *options, uint64_t limit,
-                                    struct error *err)
+                                    const struct takeover *t, struct error *err)
 {
     struct json json;
     json_init(&json, true);
@@ -71,8 +81,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
         json_string(&json, NULL, text);
     }
     json_close_array(&json);
-    stored_write(&json, options);
-    json_uint(&json, "limit", limit);
+    stored_write(&json, &t->options.image.common);
+    json_uint(&json, "limit", stored_limit(t));
     json_close_object(&json);
     *parameters = json_take(&json);
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
@@ -109,22 +119,10 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
     return STATUS_OK;
 }
 
-/* The file's own limit: its contents stay, whatever the limit of a later run is. */
-static uint64_t stored_limit(const struct takeover *t, const struct options *options)
+/* Whether some of the features have codebooks. */
+static bool has_codebooks(const struct feature_set *features)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
-    if (!t->file)
-        return ingest->image.limit;
-    if (!t->limit || !ingest->image.limit)
-        return 0;
-    return t->limit > ingest->image.limit ? t->limit : ingest->image.limit;
-}
-
-/* Whether --retrain is given and some of the features have codebooks. */
-static bool learns(const struct feature_set *features, const struct options *options)
-{
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
-    for (unsigned i = 0; ingest->retrain && i < features->count; i++)
+    for (unsigned i = 0; i < features->count; i++)
         if (features->feature[i].kind->descriptor)
             return true;
     return false;
@@ -140,43 +138,41 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
 }
 
 /* Whether --quality adds a feature that the file lacks. */
-static bool lacks_quality(const struct takeover *t, const struct options *options)
+static bool lacks_quality(const struct takeover *t)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     for (unsigned i = 0; i < t->old.features.count; i++)
         if ((t->file || t->unfinished) && t->old.features.feature[i].kind == &feature_quality)
             return false;
-    return ingest->quality;
+    return t->options.quality;
 }
 
-static enum status check_quality(const struct feature_set *features,
-                                 const struct ingest_options *all, const struct options *options,
-                                 struct error *err)
+static enum status check_quality(const struct ingest_plan *plan, struct error *err)
 {
-    for (unsigned i = 0; i < features->count; i++)
-        if (features->feature[i].kind == &feature_quality && all->image.decode_scale != 0)
-            return misuse(err, options->command,
+    const int scale = plan->takeover.options.image.decode_scale;
+    for (unsigned i = 0; i < plan->features.count; i++)
+        if (plan->features.feature[i].kind == &feature_quality && scale != 0)
+            return misuse(err,
                           "--decode-scale %u: quality is measured on the whole picture, at scale 1",
-                          1u << all->image.decode_scale);
+                          1u << scale);
     return STATUS_OK;
 }
 
 /* The features of the new file, from SPECs or the preset (set in *out), and how they are joined. */
 static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
-                                   const struct options *options, struct error *err)
+                                   struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct takeover *t = &plan->takeover;
+    const struct ingest_options *ingest = &t->options;
     const char *specs[FEATURE_MAX + 1];
     const char *const *spec = ingest->features.text;
     unsigned count = ingest->features.count;
     const struct preset *preset = ingest->preset >= 0 ? &presets[ingest->preset] : NULL;
     if (preset && count > 0)
-        return misuse(err, options->command, "--preset and --feature cannot be combined");
+        return misuse(err, "--preset and --feature cannot be combined");
     if (!preset && count == 0 && !t->file && !t->unfinished) {
         preset = preset_find(PRESET_DEFAULT);
         if (ingest->blur)
-            return misuse(err, options->command,
+            return misuse(err,
                           "--blur needs --feature: the default features, preset %s, have no blur",
                           preset->name);
     }
@@ -189,16 +185,15 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
         spec = specs;
     }
     const bool joined = preset && count > 0;
-    if (lacks_quality(t, options) && count < FEATURE_MAX) {
+    if (lacks_quality(t) && count < FEATURE_MAX) {
         for (unsigned i = 0; i < count; i++)
             specs[i] = spec[i];
         specs[count++] = feature_quality.name;
         spec = specs;
     }
-    enum status status =
-        takeover_features(&plan->features, plan->first, t, spec, count, options, err);
+    enum status status = takeover_features(&plan->features, plan->first, t, spec, count, err);
     if (status == STATUS_OK)
-        status = check_quality(&plan->features, &t->options, options, err);
+        status = check_quality(plan, err);
     for (unsigned i = 0; i < plan->features.count && status == STATUS_OK; i++)
         status = feature_bind_model(&plan->features.feature[i], err);
     if (status != STATUS_OK)
@@ -209,57 +204,48 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
 }
 
 /* The features for collections of few images, as plan->few. */
-static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
-                            const struct options *options, struct error *err)
+static enum status plan_few(struct ingest_plan *plan, const struct preset *few, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &plan->takeover.options;
+    struct feature_set *features = &plan->few.features;
     char *parameters = NULL;
-    plan->few.features.store = (enum feature_store)ingest->store;
-    for (unsigned i = 0; i < preset_count(few); i++) {
-        enum status status = feature_set_add(&plan->few.features, few->feature[i].spec,
-                                             (enum feature_normalize)ingest->normalize, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    if (ingest->quality) {
-        const enum status added =
-            feature_set_add(&plan->few.features, feature_quality.name, NORMALIZE_L1, err);
-        if (added != STATUS_OK)
-            return added;
-    }
-    enum status status =
-        write_parameters(&parameters, &plan->few.features, &plan->takeover.options.image.common,
-                         stored_limit(&plan->takeover, options), err);
+    enum status status = STATUS_OK;
+    features->store = (enum feature_store)ingest->store;
+    for (unsigned i = 0; i < preset_count(few) && status == STATUS_OK; i++)
+        status = feature_set_add(features, few->feature[i].spec,
+                                 (enum feature_normalize)ingest->normalize, err);
+    if (status == STATUS_OK && ingest->quality)
+        status = feature_set_add(features, feature_quality.name, NORMALIZE_L1, err);
+    if (status == STATUS_OK)
+        status = write_parameters(&parameters, features, &plan->takeover, err);
+    if (status != STATUS_OK)
+        return status;
     plan->few.parameters = parameters;
     plan->few.preset = preset_json(few);
-    if (status == STATUS_OK && !plan->few.preset)
-        status = error_memory(err, 1024, "the preset");
-    plan->has_few = status == STATUS_OK;
-    return status;
+    plan->has_few = plan->few.preset != NULL;
+    return plan->has_few ? STATUS_OK : error_memory(err, 1024, "the preset");
 }
 
 /* The file's features, options and sources, completed and checked by those of the command. */
-static enum status plan_update(struct ingest_plan *plan, const struct options *options,
-                               struct error *err)
+static enum status plan_update(struct ingest_plan *plan, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct takeover *t = &plan->takeover;
+    const struct options *options = &t->options.image.common;
     const struct preset *preset = NULL;
-    enum status status = choose_features(plan, &preset, options, err);
+    enum status status = choose_features(plan, &preset, err);
     if (status == STATUS_OK && preset && preset->few && !t->file && t->share.count <= 1)
-        status = plan_few(plan, preset->few, options, err);
+        status = plan_few(plan, preset->few, err);
     if (status != STATUS_OK || !t->file)
         return status;
-    status = takeover_check(t, options, err);
-    const bool added = plan->features.count > t->old.features.count;
-    plan->redo = added || learns(&plan->features, options);
+    status = takeover_check(t, err);
     if (status != STATUS_OK)
         return status;
-    if (ingest->retrain && !learns(&plan->features, options)) {
+    const bool added = plan->features.count > t->old.features.count;
+    plan->redo = added || t->options.retrain;
+    if (t->options.retrain && !has_codebooks(&plan->features))
         return error_set(err, STATUS_USAGE, "--retrain: %s has no codebooks",
                          PATH_TEXT(options->output));
-    }
-    if (plan->redo || ingest->add_codes)
+    if (plan->redo || t->options.add_codes)
         return walk_all(plan,
                         added        ? "--add"
                         : plan->redo ? "--retrain"
@@ -277,22 +263,18 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
 }
 
 /* --codebook for features that need none is a mistake. */
-static enum status check_codebook_used(const struct ingest_plan *plan,
-                                       const struct options *options, struct error *err)
+static enum status check_codebook_used(const struct ingest_plan *plan, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
-    for (unsigned i = 0; i < plan->features.count; i++)
-        if (plan->features.feature[i].kind->descriptor)
-            return STATUS_OK;
-    return ingest->codebook ? misuse(err, options->command, "--codebook: no feature needs one")
-                            : STATUS_OK;
+    return plan->takeover.options.codebook && !has_codebooks(&plan->features)
+               ? misuse(err, "--codebook: no feature needs one")
+               : STATUS_OK;
 }
 
 /* Neither are --normalize, --blur and --store if every feature says otherwise. */
-static enum status check_defaults_used(const struct ingest_plan *plan,
-                                       const struct options *options, struct error *err)
+static enum status check_defaults_used(const struct ingest_plan *plan, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &plan->takeover.options;
+    const struct options *options = &ingest->image.common;
     static const char *const names[] = {"normalize", "blur", "store"};
     bool used[3] = {false};
     for (unsigned i = 0; i < plan->features.count; i++) {
@@ -305,18 +287,17 @@ static enum status check_defaults_used(const struct ingest_plan *plan,
     }
     for (int i = 0; i < 3; i++)
         if (options_given(options, names[i]) && !used[i])
-            return misuse(err, options->command, "--%s %s: every feature has another of its own",
-                          names[i], CHOICE_WORD(options, names[i]));
+            return misuse(err, "--%s %s: every feature has another of its own", names[i],
+                          CHOICE_WORD(options, names[i]));
     return STATUS_OK;
 }
 
 /* Shards that learned their own codebooks would have features that cannot be compared. */
-static enum status check_shard_codebooks(const struct ingest_plan *plan,
-                                         const struct options *options, struct error *err)
+static enum status check_shard_codebooks(const struct ingest_plan *plan, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &plan->takeover.options;
     char preset[32] = "";
-    if (plan->takeover.share.count <= 1 || options->dry_run)
+    if (plan->takeover.share.count <= 1 || ingest->image.common.dry_run)
         return STATUS_OK;
     if (plan->preset && ingest->features.count == 0)
         parameters_text(preset, sizeof preset, plan->preset, "name");
@@ -340,46 +321,41 @@ static enum status check_shard_codebooks(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
-enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
+enum status ingest_plan_open(struct ingest_plan *out, const struct ingest_options *ingest,
                              struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct options *options = &ingest->image.common;
     memset(out, 0, sizeof *out);
     runtime_configure(&(struct runtime_config){.library = ingest->onnxruntime,
                                                .threads = compute_threads(options),
                                                .isolate = ingest->image.isolate});
     if (!options->output && !options->dry_run)
-        return misuse(err, options->command, "the output is missing: give -o F.h5");
+        return misuse(err, "the output is missing: give -o F.h5");
     if (ingest->image.icc && !decode_icc_library())
         return error_set(err, STATUS_FAILED,
                          "this build cannot apply ICC profiles: install liblcms2-dev and build "
                          "again, or leave out --icc apply");
-    enum status status = compute_variant(&out->variant, "histogram-variant",
-                                         ingest->histogram_variant, options, err);
+    enum status status =
+        compute_variant(&out->variant, "histogram-variant", ingest->histogram_variant, err);
     if (status != STATUS_OK)
         goto out;
     status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         goto out;
     if (ingest->strict && options_given(options, "allow-failures"))
-        status = misuse(err, options->command, "--strict and --allow-failures cannot be combined");
+        status = misuse(err, "--strict and --allow-failures cannot be combined");
     else if (ingest->add && ingest->fresh)
-        status = misuse(err, options->command, "--add and --fresh cannot be combined");
+        status = misuse(err, "--add and --fresh cannot be combined");
     else if (ingest->add && ingest->features.count == 0 && ingest->preset < 0 && !ingest->quality)
-        status = misuse(err, options->command, "--add requires --feature, --preset or --quality");
+        status = misuse(err, "--add requires --feature, --preset or --quality");
     if (status == STATUS_OK)
-        status = takeover_open(&out->takeover, options, err);
+        status = takeover_open(&out->takeover, ingest, err);
     if (status != STATUS_OK)
         goto out;
-    status = plan_update(out, options, err);
-    if (status != STATUS_OK)
+    if ((status = plan_update(out, err)) || (status = check_codebook_used(out, err)) ||
+        (status = check_defaults_used(out, err)) || (status = check_shard_codebooks(out, err)))
         goto out;
-    if ((status = check_codebook_used(out, options, err)) ||
-        (status = check_defaults_used(out, options, err)) ||
-        (status = check_shard_codebooks(out, options, err)))
-        goto out;
-    status = write_parameters(&out->parameters, &out->features, &out->takeover.options.image.common,
-                              stored_limit(&out->takeover, options), err);
+    status = write_parameters(&out->parameters, &out->features, &out->takeover, err);
 out:
     if (status != STATUS_OK)
         ingest_plan_close(out);
@@ -396,9 +372,8 @@ void ingest_plan_close(struct ingest_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
-static void read_decode(struct decode_options *out, const struct options *options)
+static void read_decode(struct decode_options *out, const struct image_options *image)
 {
-    const struct image_options *image = (const struct image_options *)options;
     decode_options_default(out);
     out->alpha = (enum alpha_mode)image->alpha;
     out->max_pixels = image->max_pixels;
@@ -415,9 +390,10 @@ static uint64_t memory_of(const struct options *options, bool streams)
                                 memory_available());
 }
 
-enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
+enum status ingest_isolate(struct isolate **out, const struct image_options *image,
+                           struct error *err)
 {
-    const struct image_options *image = (const struct image_options *)options;
+    const struct options *options = &image->common;
     struct isolate_config config = {
         .slot_bytes = bounds_isolate_slot(memory_of(options, false), compute_threads(options)),
         .max_seconds = image->max_decode_seconds,
@@ -425,12 +401,11 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
         .stop = signals_stop()};
     *out = NULL;
     if (!image->isolate && image->max_decode_seconds > 0)
-        return misuse(err, options->command,
-                      "--max-decode-seconds requires --isolate: only a decoder in a separate "
-                      "process can be stopped");
+        return misuse(err, "--max-decode-seconds requires --isolate: only a decoder in a separate "
+                           "process can be stopped");
     if (!image->isolate)
         return STATUS_OK;
-    read_decode(&config.options, options);
+    read_decode(&config.options, image);
     return isolate_open(out, &config, err);
 }
 
@@ -500,7 +475,7 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
     }
     error_set(err, STATUS_USAGE, "%s has the features for few images, not those of preset %s",
               shown, preset);
-    takeover_advise_add(err, &t->options.image.common);
+    takeover_advise_add(err, t);
     return STATUS_USAGE;
 }
 
@@ -564,7 +539,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     };
     if (options->memory < INGEST_MEMORY_MIN)
         log_message(LOG_NOTICE, "notice: --memory is less than an ingest needs; 16M is used");
-    read_decode(&config.decode, options);
+    read_decode(&config.decode, &ingest->image);
     if (ranks)
         ingest_ranks_configure(&config, ranks);
     memset(report, 0, sizeof *report);
@@ -572,7 +547,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     report->memory += shared;
     progress_end(&options->call->progress);
     if (status == STATUS_OK)
-        takeover_tell(takeover, options);
+        takeover_tell(takeover);
     else if (status == STATUS_USAGE)
         report_refused(report->removed);
     ingest_tell_passed(report->passed);
@@ -581,13 +556,13 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, uint32_t *unread, const struct feature_set *given,
-                         uint32_t sample, const struct options *options, struct isolate *isolate,
-                         struct error *err)
+                         uint32_t sample, const struct image_options *image,
+                         struct isolate *isolate, struct error *err)
 {
+    const struct options *options = &image->common;
     enum status status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         return status;
-    const struct image_options *image = (const struct image_options *)options;
     struct ingest_config config = {
         .walk = ingest_walk_options(options, &image->walk),
         .features = *given,
@@ -602,7 +577,7 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
         .progress_context = &options->call->progress,
     };
     config.walk.limit = image->limit;
-    read_decode(&config.decode, options);
+    read_decode(&config.decode, image);
     status = codebook_job_run(codebooks, features, pictures, unread, &config, sample, err);
     progress_end(&options->call->progress);
     return status;

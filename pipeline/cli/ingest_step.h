@@ -27,14 +27,15 @@ struct ingest_plan {
     struct takeover takeover;
 };
 
-enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
+enum status ingest_plan_open(struct ingest_plan *out, const struct ingest_options *given,
                              struct error *err);
 /* Frees what it holds; after a failed ingest_plan_open, too. */
 void ingest_plan_close(struct ingest_plan *plan);
 
 /* Starts the decoder processes of --isolate with the options of the plan; *out is NULL without it.
  * Call it before other threads start. */
-enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
+enum status ingest_isolate(struct isolate **out, const struct image_options *image,
+                           struct error *err);
 
 /* Runs the ingest, together with the other ranks if `ranks` is set; returns like ingest_run. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
@@ -43,8 +44,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 /* Learns codebooks from at most `sample` images: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, uint32_t *unread, const struct feature_set *given,
-                         uint32_t sample, const struct options *options, struct isolate *isolate,
-                         struct error *err);
+                         uint32_t sample, const struct image_options *image,
+                         struct isolate *isolate, struct error *err);
 
 /* STATUS_USAGE: a source does not exist. The walk reports other problems. */
 enum status ingest_look_for_sources(const struct options *options, struct error *err);

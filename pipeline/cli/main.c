@@ -38,12 +38,12 @@ static bool wants_help(int argc, char *const *argv)
     return false;
 }
 
-/* Once: clears the error. */
-static void tell(struct error *err)
+/* Once: clears the error. command: the one that failed, or NULL. */
+static void tell(const struct command *command, struct error *err)
 {
     log_status_line(NULL);
     if (err->status != STATUS_OK) {
-        remedy_append(err);
+        remedy_append(err, command);
         log_error(err);
     }
     err->status = STATUS_OK;
@@ -53,10 +53,10 @@ static enum status unknown_command(const char *name, const char *nearest, struct
 {
     const char *shown = PATH_TEXT_IN(120, name);
     if (name[0] == '-')
-        return misuse(err, NULL, "the command comes first: clpipe COMMAND %s", shown);
+        return misuse(err, "the command comes first: clpipe COMMAND %s", shown);
     if (nearest)
-        return misuse(err, NULL, "unknown command '%s' (did you mean %s?)", shown, nearest);
-    return misuse(err, NULL, "unknown command '%s'", shown);
+        return misuse(err, "unknown command '%s' (did you mean %s?)", shown, nearest);
+    return misuse(err, "unknown command '%s'", shown);
 }
 
 /* clpipe help [COMMAND] */
@@ -66,7 +66,7 @@ static enum status print_help(int argc, char *const *argv, struct error *err)
     if (argc < 3 || wants_help(argc, argv))
         return usage_program(err);
     if (argc > 3)
-        return misuse(err, NULL, "clpipe help takes one command");
+        return misuse(err, "clpipe help takes one command");
     const struct command *command = command_find(argv[2], &nearest);
     return command ? usage_command(command, err) : unknown_command(argv[2], nearest, err);
 }
@@ -167,8 +167,7 @@ static enum status launch_open(struct options *options, int argc, char *const *a
         return STATUS_OK;
     }
     if (options->paths && strcmp(options->paths, "-") == 0)
-        return misuse(err, options->command,
-                      "--paths - cannot be read by several processes: name a file");
+        return misuse(err, "--paths - cannot be read by several processes: name a file");
     if (options->threads == 0)
         options->threads = processes_cpus(options->processes);
     log_set_plain();
@@ -242,8 +241,7 @@ static enum status count_files(unsigned *count, const struct options *options, u
         ;
     return all < 2 || pictures || *count == all
                ? STATUS_OK
-               : misuse(err, options->command,
-                        "unexpected argument '%s': only clpipe files can be read as one",
+               : misuse(err, "unexpected argument '%s': only clpipe files can be read as one",
                         PATH_TEXT(options->operand[first + (*count ? *count : 1)]));
 }
 
@@ -264,11 +262,9 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
         return status;
     const bool *all = option_at(options, "all");
     if (all && *all)
-        return misuse(err, options->command,
-                      "--all stores neighbours in one file: run clpipe merge first");
+        return misuse(err, "--all stores neighbours in one file: run clpipe merge first");
     if (options->command->joins_output && !options->output)
-        return misuse(err, options->command,
-                      "the result for several files requires a separate file: give -o");
+        return misuse(err, "the result for several files requires a separate file: give -o");
     const char **const file = &options->operand[first];
     snprintf(out->names, sizeof out->names, "%s (and %u more)", PATH_TEXT_IN(200, *file),
              count - 1);
@@ -322,7 +318,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
         strcmp(argv[1], "version") == 0) {
         if (argc > 2)
-            return misuse(err, NULL, "%s takes no arguments", argv[1]);
+            return misuse(err, "%s takes no arguments", argv[1]);
         return print_version(err);
     }
     if (!command)
@@ -334,6 +330,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (status != STATUS_OK) {
         launch_misuse(err);
         report_misuse(command, argc, argv, err);
+        tell(command, err);
         goto out;
     }
     log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
@@ -358,7 +355,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     status = launch_finish(options, status, err);
     if (reports)
         report_failure(options, err);
-    tell(err);
+    tell(command, err);
     launch_told(options, status);
     processes_close(&options->processes);
 out:
@@ -373,7 +370,7 @@ static int run_command(int argc, char **argv)
         return ocl_trial_serve();
     ocl_trial_enable();
     enum status status = dispatch(argc, argv, &err);
-    tell(&err);
+    tell(NULL, &err);
     return (int)status;
 }
 

@@ -23,15 +23,16 @@
 /* Longest name that is compared for suggestions. */
 #define NAME_LONGEST 32
 
-enum status misuse(struct error *err, const struct command *command, const char *format, ...)
+enum status misuse(struct error *err, const char *format, ...)
 {
     char sentence[600];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    return error_set(err, STATUS_USAGE, "%s; see clpipe %s%s--help", sentence,
-                     command ? command->name : "", command ? " " : "");
+    error_set(err, STATUS_USAGE, "%s", sentence);
+    error_remedy(err, REMEDY_SEE_HELP);
+    return STATUS_USAGE;
 }
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -170,18 +171,18 @@ static enum status unknown_option(const struct command *command, const char *typ
     const struct option_group *group;
     char hint[80];
     if (*hint_for(hint, sizeof hint, command, typed, length))
-        return misuse(err, command, "unknown option --%s%s", shown, hint);
+        return misuse(err, "unknown option --%s%s", shown, hint);
     for (unsigned i = 0; (group = option_group_at(command, i)); i++)
         for (const struct option *row = group->row; row->name; row++)
             consider(&nearest, &cost, name, row->name);
     if (nearest)
-        return misuse(err, command, "unknown option --%s (did you mean --%s?)", shown, nearest);
+        return misuse(err, "unknown option --%s (did you mean --%s?)", shown, nearest);
     /* It may be an option of another command. */
     for (unsigned i = 0; commands[i]; i++)
         if (option_find(commands[i], typed, length))
-            return misuse(err, command, "--%s is an option of clpipe %s, not of clpipe %s", shown,
+            return misuse(err, "--%s is an option of clpipe %s, not of clpipe %s", shown,
                           commands[i]->name, command->name);
-    return misuse(err, command, "unknown option --%s", shown);
+    return misuse(err, "unknown option --%s", shown);
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -245,8 +246,7 @@ enum status options_table_format(int *format, const struct options *options, con
     *format = named >= 0 ? named : usual;
     return named >= 0 || !*extension
                ? STATUS_OK
-               : misuse(err, options->command,
-                        "-o %s: the formats are %s, not %s; --format chooses one for any name",
+               : misuse(err, "-o %s: the formats are %s, not %s; --format chooses one for any name",
                         shown, row->value, extension);
 }
 
@@ -281,11 +281,10 @@ static bool parse_range(struct number_range *out, const char *text, uint64_t min
 static enum status set_value(struct options *options, const struct option *row, const char *typed,
                              const char *text, struct error *err)
 {
-    const struct command *command = options->command;
     void *place = (char *)options + row->at;
     const char *shown = PATH_TEXT_IN(120, text);
     if (!text[0])
-        return misuse(err, command, "%s has an empty value", typed);
+        return misuse(err, "%s has an empty value", typed);
     switch (row->type) {
     case OPTION_FLAG: /* accepts any text */
         *(bool *)place = true;
@@ -296,8 +295,8 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_OUTPUT: {
         const char *own = strrchr(row->value, '.');
         if (!option_fits_name(row, text))
-            return misuse(err, command, "%s %s: the file is %s, not %s: choose another name", typed,
-                          shown, own ? own + 1 : "a list of paths", strrchr(text, '.') + 1);
+            return misuse(err, "%s %s: the file is %s, not %s: choose another name", typed, shown,
+                          own ? own + 1 : "a list of paths", strrchr(text, '.') + 1);
         *(const char **)place = text;
         return STATUS_OK;
     }
@@ -315,41 +314,40 @@ static enum status set_value(struct options *options, const struct option *row, 
         if (parse_u64(place, text, row->min, row->max ? row->max : UINT64_MAX))
             return STATUS_OK;
         if (row->max)
-            return misuse(err, command, "%s expects a number from %llu to %llu, not '%s'", typed,
+            return misuse(err, "%s expects a number from %llu to %llu, not '%s'", typed,
                           (unsigned long long)row->min, (unsigned long long)row->max, shown);
-        return misuse(err, command, "%s expects a number of at least %llu, not '%s'", typed,
+        return misuse(err, "%s expects a number of at least %llu, not '%s'", typed,
                       (unsigned long long)row->min, shown);
     case OPTION_NUMBERS:
         if (parse_range(place, text, row->min, row->max))
             return STATUS_OK;
-        return misuse(err, command,
+        return misuse(err,
                       "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP with A "
                       "below B, not '%s'",
                       typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
     case OPTION_SIZE:
         if (parse_size(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s expects a size such as 64M or 2G, not '%s'", typed, shown);
+        return misuse(err, "%s expects a size such as 64M or 2G, not '%s'", typed, shown);
     case OPTION_SECONDS:
     case OPTION_EVERY:
         if (parse_seconds(place, text))
             return STATUS_OK;
-        return misuse(err, command,
-                      "%s expects a time such as 90, 15m, 01:30:00 or 1-12:00:00, not '%s'", typed,
-                      shown);
+        return misuse(err, "%s expects a time such as 90, 15m, 01:30:00 or 1-12:00:00, not '%s'",
+                      typed, shown);
     case OPTION_REAL:
         if (parse_double(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s expects a number of at least 0, not '%s'", typed, shown);
+        return misuse(err, "%s expects a number of at least 0, not '%s'", typed, shown);
     case OPTION_SHARE:
         if (parse_share(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s expects a number or a percentage such as 0.5%%, not '%s'",
-                      typed, shown);
+        return misuse(err, "%s expects a number or a percentage such as 0.5%%, not '%s'", typed,
+                      shown);
     case OPTION_CHOICE: {
         int index = choice_index(row->value, text);
         if (index < 0)
-            return misuse(err, command, "%s must be one of %s, not '%s'", typed, row->value, shown);
+            return misuse(err, "%s must be one of %s, not '%s'", typed, row->value, shown);
         *(int *)place = index;
         return STATUS_OK;
     }
@@ -364,7 +362,7 @@ static enum status mark_given(struct options *options, const struct option *row,
         if (options->given[i] == row)
             return STATUS_OK;
     if (options->given_count == OPTIONS_MAX_GIVEN)
-        return misuse(err, options->command, "more than %d different options", OPTIONS_MAX_GIVEN);
+        return misuse(err, "more than %d different options", OPTIONS_MAX_GIVEN);
     options->given[options->given_count++] = row;
     return STATUS_OK;
 }
@@ -554,7 +552,7 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
         return status;
     if (row->type == OPTION_FLAG) {
         if (text[length])
-            return misuse(err, options->command, "%s takes no value", typed);
+            return misuse(err, "%s takes no value", typed);
         return set_value(options, row, typed, "on", err);
     }
     if (text[length])
@@ -567,7 +565,7 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     if (row->type == OPTION_MAYBE && (none || !parse_u64(&number, argv[*at + 1], 0, UINT64_MAX)))
         return STATUS_OK;
     if (none)
-        return misuse(err, options->command, "%s requires a value: %s", typed, row->value);
+        return misuse(err, "%s requires a value: %s", typed, row->value);
     return set_value(options, row, typed, argv[++*at], err);
 }
 
@@ -579,7 +577,7 @@ static enum status parse_short(struct options *options, int argc, char *const *a
         const struct option *row = find_letter(options->command, *text);
         char hint[80];
         if (!row)
-            return misuse(err, options->command, "unknown option -%c in '%s'%s",
+            return misuse(err, "unknown option -%c in '%s'%s",
                           *text > ' ' && *text < 127 ? *text : '?', PATH_TEXT_IN(120, argv[*at]),
                           hint_for(hint, sizeof hint, options->command, text, 1));
         enum status status = mark_given(options, row, err);
@@ -593,7 +591,7 @@ static enum status parse_short(struct options *options, int argc, char *const *a
         if (text[1])
             return set_value(options, row, typed, text + 1 + (text[1] == '='), err);
         if (*at + 1 >= argc)
-            return misuse(err, options->command, "%s requires a value: %s", typed, row->value);
+            return misuse(err, "%s requires a value: %s", typed, row->value);
         return set_value(options, row, typed, argv[++*at], err);
     }
     return STATUS_OK;
@@ -603,22 +601,22 @@ static enum status check_operands(const struct options *options, struct error *e
 {
     const struct command *command = options->command;
     if (options->operand_count < command->operands.least && !options_given(options, "drop-source"))
-        return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
+        return misuse(err, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
     if (options->operand_count > command->operands.most)
-        return misuse(err, command, "unexpected argument '%s'; usage: clpipe %s %s",
+        return misuse(err, "unexpected argument '%s'; usage: clpipe %s %s",
                       PATH_TEXT(options->operand[command->operands.most]), command->name,
                       command->arguments);
     for (unsigned i = 0; i < options->operand_count; i++)
         if (!options->operand[i][0])
-            return misuse(err, command, "the name given for %s is empty", command->operand_name);
+            return misuse(err, "the name given for %s is empty", command->operand_name);
     return STATUS_OK;
 }
 
 static enum status take_shard(struct options *out, struct error *err)
 {
     if (options_given(out, "limit"))
-        return misuse(err, out->command, "--shard and --limit cannot be combined");
+        return misuse(err, "--shard and --limit cannot be combined");
     enum status status = shard_option_read(&out->share, out->shard, err);
     out->merges_shards = out->command->ranks_merge && strcmp(out->shard, "mpi") == 0 &&
                          !out->dry_run && !(out->output && strstr(out->output, SHARD_PLACE));
@@ -715,8 +713,7 @@ enum status options_check_output(const struct options *options, const char *opti
     struct output *claim;
     struct stat st, input;
     if (path && sink_is_stdout(path) && json_owns_stdout(options))
-        return misuse(err, options->command,
-                      "%s and --json - cannot both use standard output: name a file", option);
+        return misuse(err, "%s and --json - cannot both use standard output: name a file", option);
     /* Held until the process ends; a failure is reported when the file is written. */
     if (path && !sink_is_stdout(path))
         output_claim(&claim, path, NULL, NULL, NULL);
@@ -725,7 +722,7 @@ enum status options_check_output(const struct options *options, const char *opti
     const char *shown = PATH_TEXT(path);
     if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
         input.st_ino == st.st_ino)
-        return misuse(err, options->command, "%s %s is the input of this command", option, shown);
+        return misuse(err, "%s %s is the input of this command", option, shown);
     if (options->force || st.st_size == 0)
         return STATUS_OK;
     return error_set(err, STATUS_FAILED,

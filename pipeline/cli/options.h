@@ -162,9 +162,9 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
 /* The same as an expression. The word lives until the end of the enclosing block. */
 #define CHOICE_WORD(options, name) option_choice((char[32]){0}, 32, options, name)
 
-/* Returns STATUS_USAGE with a sentence that ends in "; see clpipe COMMAND --help". */
-enum status misuse(struct error *err, const struct command *command, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Returns STATUS_USAGE, with the sentence and REMEDY_SEE_HELP. */
+enum status misuse(struct error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The number of edits (insert, remove, replace, swap neighbours) that turn a into b. */
 unsigned name_edits(const char *a, const char *b);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void remedy_append(struct error *err)
+void remedy_append(struct error *err, const struct command *command)
 {
     static const char *const text[REMEDY_COUNT] = {
         [REMEDY_LESS_MEMORY] = "close other programs, or lower --memory or --threads",
@@ -54,7 +54,10 @@ void remedy_append(struct error *err)
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);
-    if (text[err->remedy])
+    if (err->remedy == REMEDY_SEE_HELP)
+        snprintf(err->sentence + used, sizeof err->sentence - used, "; see clpipe %s%s--help",
+                 command ? command->name : "", command ? " " : "");
+    else if (text[err->remedy])
         snprintf(err->sentence + used, sizeof err->sentence - used, "; %s", text[err->remedy]);
     else if (err->status == STATUS_INTERRUPTED && !strstr(err->sentence, "same command"))
         snprintf(err->sentence + used, sizeof err->sentence - used, "; run the same command again");

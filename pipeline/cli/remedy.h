@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include "cli/options.h"
 
-/* Appends the advice for err->remedy, in terms of options, to err->sentence. */
-void remedy_append(struct error *err);
+/* Appends the advice for err->remedy, in terms of options, to err->sentence. command: the one that failed, or
+ * NULL. */
+void remedy_append(struct error *err, const struct command *command);
 
 /* A sentence on the meaning of a file's failure and what to do about it; not for REASON_NONE. */
 const char *remedy_of_reason(enum reason reason);

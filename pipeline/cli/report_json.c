@@ -36,11 +36,10 @@ static enum status check_target(const struct options *options, const char *optio
         for (unsigned i = 0; i < options->operand_count; i++)
             taken = taken || same_file(&st, options->operand[i]);
         if (taken)
-            return misuse(err, options->command, "%s %s is an input or output of this command",
-                          option, shown);
+            return misuse(err, "%s %s is an input or output of this command", option, shown);
     }
     if (options->output && strcmp(path, options->output) == 0)
-        return misuse(err, options->command, "%s and --output both name %s", option, shown);
+        return misuse(err, "%s and --output both name %s", option, shown);
     static const char *const json[] = {"{", "[", NULL};
     return sink_check(option, path, json, "JSON", err);
 }
@@ -54,7 +53,7 @@ enum status report_check(const struct options *options, struct error *err)
         status = check_target(options, "--profile", options->profile, err);
     if (status == STATUS_OK && options->json && options->profile &&
         strcmp(options->json, options->profile) == 0)
-        return misuse(err, options->command, "--json and --profile name the same file");
+        return misuse(err, "--json and --profile name the same file");
     return status;
 }
 
@@ -80,10 +79,10 @@ static void json_removed(struct json *json, const uint64_t removed[LOSSES])
     json_close_object(json);
 }
 
-static void json_error(struct json *json, struct error *err)
+static void json_error(struct json *json, const struct command *command, struct error *err)
 {
     char line[1024];
-    remedy_append(err);
+    remedy_append(err, command);
     json_open_object(json, "error");
     report_bytes(json, "message", error_line(line, sizeof line, err));
     json_uint(json, "exit_code", err->status);
@@ -119,7 +118,7 @@ void report_end(const struct options *options, struct error *err)
     if (call->json.depth != 1)
         return;
     if (call->tells_errors && err->status != STATUS_OK)
-        json_error(&call->json, err);
+        json_error(&call->json, options->command, err);
     json_wall(&call->json, &call->progress.stages);
     json_close_object(&call->json);
 }
@@ -153,7 +152,7 @@ void report_failure(const struct options *options, struct error *err)
         return;
     json_init(&json, false);
     json_open_object(&json, NULL);
-    json_error(&json, err);
+    json_error(&json, options->command, err);
     json_close_object(&json);
     write_json(options, &json, NULL); /* the first error is reported */
     json_clear(&json);

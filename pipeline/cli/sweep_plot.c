@@ -232,15 +232,13 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
     if (!plot)
         return STATUS_OK;
     if (k->last == k->first)
-        return misuse(err, options->command, "--plot requires several values of k: give -k A:B");
+        return misuse(err, "--plot requires several values of k: give -k A:B");
     if (sink_is_stdout(plot) && json_owns_stdout(options))
-        return misuse(err, options->command,
-                      "the plot and --json - cannot both use standard output: name a file");
+        return misuse(err, "the plot and --json - cannot both use standard output: name a file");
     if ((options->json && strcmp(options->json, plot) == 0) ||
         (options->profile && strcmp(options->profile, plot) == 0) ||
         (options->output && strcmp(options->output, plot) == 0))
-        return misuse(err, options->command, "--plot and another option both name %s",
-                      PATH_TEXT(plot));
+        return misuse(err, "--plot and another option both name %s", PATH_TEXT(plot));
     return sink_is_stdout(plot) ? STATUS_OK : sink_check("--plot", plot, svg, "an SVG", err);
 }
 

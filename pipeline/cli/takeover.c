@@ -70,23 +70,20 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
 }
 
 /* Whether one run made the file, with the same --preset, of enough images to learn from. */
-static bool found_too_alike(struct result *result, const struct options *options)
+static bool found_too_alike(struct result *result, const struct ingest_options *ingest)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     char asked[32];
     struct store_run run;
     if (ingest->preset < 0 || result->run_count != 1 || result_images(result) < INGEST_FEW ||
         result_run_at(result, 0, &run, NULL) != STATUS_OK)
         return false;
-    snprintf(asked, sizeof asked, "%s", CHOICE_WORD(options, "preset"));
+    snprintf(asked, sizeof asked, "%s", CHOICE_WORD(&ingest->image.common, "preset"));
     const char *at = strstr(run.command, "--preset");
     return at && strncmp(at + strlen("--preset="), asked, strlen(asked)) == 0;
 }
 
-static enum status read_file(struct takeover *t, struct result *result,
-                             const struct options *options, struct error *err)
+static enum status read_file(struct takeover *t, struct result *result, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const unsigned count = result->source_count;
     struct content *content = &t->old.content;
     t->old.parameters = strdup(result->parameters);
@@ -109,11 +106,11 @@ static enum status read_file(struct takeover *t, struct result *result,
         .source_count = count,
         .decode_scale = result->feature_count > 0 ? result->features[0].decode_scale : 1,
         .share = result->share};
-    t->too_alike = found_too_alike(result, options);
+    t->too_alike = found_too_alike(result, &t->options);
     enum status status = parameters_open(&t->parameters, t->old.parameters, err);
     if (status == STATUS_OK)
         status = read_features(t, result, err);
-    return status == STATUS_OK && !ingest->retrain ? read_codebooks(t, result, err) : status;
+    return status == STATUS_OK && !t->options.retrain ? read_codebooks(t, result, err) : status;
 }
 
 /* The beginning of the log of a run that was interrupted; *read: is there one? Fails if it cannot be read; the
@@ -158,20 +155,19 @@ static enum status read_log(struct takeover *t, const char *output, struct error
     return STATUS_OK;
 }
 
-static enum status look_at_output(struct takeover *t, const struct options *options,
-                                  struct error *err)
+static enum status look_at_output(struct takeover *t, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const char *output = t->options.image.common.output;
     struct result *result = NULL;
     struct stat st;
     enum status status = STATUS_OK;
-    if (!options->output || ingest->fresh)
+    if (!output || t->options.fresh)
         return STATUS_OK;
-    if (stat(options->output, &st) != 0) {
-        status = read_log(t, options->output, err);
-    } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
+    if (stat(output, &st) != 0) {
+        status = read_log(t, output, err);
+    } else if (S_ISREG(st.st_mode) && result_open(&result, output, NULL) == STATUS_OK &&
                result->source_count > 0) {
-        status = read_file(t, result, options, err);
+        status = read_file(t, result, err);
         t->file = status == STATUS_OK;
     }
     result_close(&result);
@@ -201,9 +197,9 @@ bool takeover_raises_limits(const struct takeover *t)
     return raised;
 }
 
-enum status takeover_check(const struct takeover *t, const struct options *options,
-                           struct error *err)
+enum status takeover_check(const struct takeover *t, struct error *err)
 {
+    const struct options *options = &t->options.image.common;
     char differences[480];
     bool raised;
     if (!t->file ||
@@ -214,16 +210,16 @@ enum status takeover_check(const struct takeover *t, const struct options *optio
     return error_remedy(err, REMEDY_SAME_OPTIONS);
 }
 
-static enum status take_share(struct takeover *t, const struct options *options, struct error *err)
+static enum status take_share(struct takeover *t, struct error *err)
 {
+    const struct options *options = &t->options.image.common;
     const struct list_share *theirs = &t->old.content.share, *mine = &options->share;
     char what[64] = "no shard";
     t->share = (struct list_share){.index = mine->index, .count = mine->count};
     if (!t->file && !t->unfinished)
         return STATUS_OK;
     if (mine->count == 0 && theirs->count > 0 && options_given(options, "limit"))
-        return misuse(err, options->command,
-                      "the file is a shard: --limit cannot be combined with it");
+        return misuse(err, "the file is a shard: --limit cannot be combined with it");
     if (mine->count == 0)
         t->share = (struct list_share){.index = theirs->index, .count = theirs->count};
     if (mine->count == 0 || (mine->count == theirs->count && mine->index == theirs->index))
@@ -319,9 +315,10 @@ static bool same_asked(const struct feature *a, const struct feature *b)
 
 /* One SPEC of the command. */
 static enum status resolve_feature(struct feature *out, struct takeover *t, const char *spec,
-                                   const struct options *options, struct error *err)
+                                   struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &t->options;
+    const struct options *options = &ingest->image.common;
     const bool normalised = options_given(options, "normalize"),
                blurred = options_given(options, "blur"), stored = options_given(options, "store");
     struct feature_set one = {.blur = ingest->blur ? BLUR_SIZE : 0,
@@ -361,10 +358,10 @@ out:
 }
 
 /* --normalize, --blur and --store without --feature must match the file's features. */
-static enum status check_without_specs(const struct takeover *t, const struct options *options,
-                                       struct error *err)
+static enum status check_without_specs(const struct takeover *t, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &t->options;
+    const struct options *options = &ingest->image.common;
     const char *shown = PATH_TEXT(options->output);
     for (unsigned i = 0; i < t->old.features.count; i++) {
         const struct feature *feature = &t->old.features.feature[i];
@@ -388,21 +385,20 @@ static enum status check_without_specs(const struct takeover *t, const struct op
     return STATUS_OK;
 }
 
-void takeover_advise_add(struct error *err, const struct options *options)
+void takeover_advise_add(struct error *err, const struct takeover *t)
 {
     const size_t used = strlen(err->sentence);
-    const bool whole = strlen(options->command_line) < 400;
+    const char *line = t->options.image.common.command_line;
     snprintf(err->sentence + used, sizeof err->sentence - used, "; to add it: %s --add",
-             whole ? options->command_line : "the same command with");
+             strlen(line) < 400 ? line : "the same command with");
 }
 
 /* For a feature that the file lacks or has with another specification. */
 static enum status refuse_feature(const struct takeover *t, const struct feature *asked,
-                                  const char *missing, const struct options *options,
-                                  struct error *err)
+                                  const char *missing, struct error *err)
 {
     const struct feature *theirs = find_feature(&t->old.features, asked->name);
-    const char *shown = PATH_TEXT(options->output);
+    const char *shown = PATH_TEXT(t->options.image.common.output);
     if (theirs && same_asked(theirs, asked)) {
         error_set(err, STATUS_USAGE,
                   "the feature %s of %s has a codebook other than that of the command", asked->name,
@@ -415,15 +411,15 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
                          "name, --feature NAME=KIND..., and add it with --add",
                          asked->name, shown, theirs->spec, asked->spec);
     error_set(err, STATUS_USAGE, "%s does not have the feature %s", shown, missing);
-    takeover_advise_add(err, options);
+    takeover_advise_add(err, t);
     return STATUS_USAGE;
 }
 
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
                               struct takeover *t, const char *const *specs, unsigned count,
-                              const struct options *options, struct error *err)
+                              struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &t->options;
     const struct feature *lacking = NULL;
     struct feature asked;
     char missing[256] = "";
@@ -436,7 +432,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
     if (t->unfinished && given)
         *all = (struct feature_set){.count = 0};
     for (unsigned i = 0; i < count; i++) {
-        enum status status = resolve_feature(&asked, t, specs[i], options, err);
+        enum status status = resolve_feature(&asked, t, specs[i], err);
         if (status != STATUS_OK)
             return status;
         if (i == 0)
@@ -451,9 +447,9 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         if (there && theirs && strcmp(there->spec, asked.spec) == 0)
             continue;
         if (theirs)
-            return refuse_feature(t, &asked, NULL, options, err);
+            return refuse_feature(t, &asked, NULL, err);
         if (strcmp(asked.name, RESULT_PRESET) == 0)
-            return misuse(err, options->command, RESULT_PRESET_TAKEN);
+            return misuse(err, RESULT_PRESET_TAKEN);
         char named[sizeof asked.name + sizeof asked.spec + 1];
         snprintf(named, sizeof named, "%s=%s", asked.name, asked.spec);
         status = feature_set_add(all, named, NORMALIZE_L1, err);
@@ -468,7 +464,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
     if (count == 0)
         snprintf(first, FEATURE_NAME_MAX, "%s", t->old.features.feature[0].name);
     if (lacking)
-        return refuse_feature(t, lacking, missing, options, err);
+        return refuse_feature(t, lacking, missing, err);
     /* The same features in a different order match the log. */
     if (t->unfinished && given && all->count == t->old.features.count) {
         bool same = true;
@@ -479,16 +475,16 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         if (same)
             *all = t->old.features;
     }
-    return t->file && count == 0 ? check_without_specs(t, options, err) : STATUS_OK;
+    return t->file && count == 0 ? check_without_specs(t, err) : STATUS_OK;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
 /* A resumed run has the sources of its log; other sources are those of another command. */
-static enum status place_sources(struct takeover *t, const struct options *options,
-                                 struct error *err)
+static enum status place_sources(struct takeover *t, struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    const struct ingest_options *ingest = &t->options;
+    const struct options *options = &ingest->image.common;
     struct stored_sources theirs = {t->old.content.sources, t->old.content.directories,
                                     t->old.content.source_count};
     if (!t->file && !t->unfinished)
@@ -514,18 +510,19 @@ static enum status place_sources(struct takeover *t, const struct options *optio
                          NULL, err);
 }
 
-enum status takeover_open(struct takeover *out, const struct options *options, struct error *err)
+enum status takeover_open(struct takeover *out, const struct ingest_options *given,
+                          struct error *err)
 {
-    *out = (struct takeover){.options = *(const struct ingest_options *)options};
-    enum status status = look_at_output(out, options, err);
+    *out = (struct takeover){.options = *given};
+    enum status status = look_at_output(out, err);
     if (status != STATUS_OK)
         return status;
     if (out->file || out->unfinished)
         status = take_options(out, err);
     if (status == STATUS_OK)
-        status = take_share(out, options, err);
+        status = take_share(out, err);
     if (status == STATUS_OK)
-        status = place_sources(out, options, err);
+        status = place_sources(out, err);
     return status;
 }
 
@@ -565,7 +562,7 @@ static const char *list_places(char *text, size_t size, const struct places *pla
     return text;
 }
 
-void takeover_tell(const struct takeover *t, const struct options *options)
+void takeover_tell(const struct takeover *t)
 {
     char added[640], kept[640];
     const struct places *places = &t->places;
@@ -578,7 +575,7 @@ void takeover_tell(const struct takeover *t, const struct options *options)
                     kept, nested > 1 ? " (and others likewise)" : "");
     if (!t->file)
         return;
-    const char *output = PATH_TEXT(options->output);
+    const char *output = PATH_TEXT(t->options.image.common.output);
     list_places(added, sizeof added, places, true);
     list_places(kept, sizeof kept, places, false);
     if (places->added > 0 && places->unread > 0)

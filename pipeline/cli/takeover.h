@@ -30,9 +30,10 @@ struct takeover {
     struct signature_parts log; /* of the resumed run; zeroed: there is none */
 };
 
-/* Reads options->output, if it exists and --fresh is not given. The store refuses files that cannot
- * be updated. Close it even after a failure. */
-enum status takeover_open(struct takeover *out, const struct options *options, struct error *err);
+/* Reads the output of a command with these options, if it exists and --fresh is not given. The store refuses files
+ * that cannot be updated. Close it even after a failure. */
+enum status takeover_open(struct takeover *out, const struct ingest_options *given,
+                          struct error *err);
 void takeover_close(struct takeover *takeover);
 
 /* The features of the new file: those of the existing one in its order, then, with --add, those of
@@ -44,19 +45,18 @@ void takeover_close(struct takeover *takeover);
  * has another one of that name. */
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
                               struct takeover *t, const char *const *specs, unsigned count,
-                              const struct options *options, struct error *err);
+                              struct error *err);
 
 /* Appends to an error: the command as it was typed, with --add. */
-void takeover_advise_add(struct error *err, const struct options *options);
+void takeover_advise_add(struct error *err, const struct takeover *t);
 
 /* Whether the command raises a limit on files (--max-pixels...) above the file's. */
 bool takeover_raises_limits(const struct takeover *t);
 
 /* STATUS_USAGE: an option that affects values differs from the file's, unless it raises a limit. */
-enum status takeover_check(const struct takeover *t, const struct options *options,
-                           struct error *err);
+enum status takeover_check(const struct takeover *t, struct error *err);
 
 /* Prints notices about what an update does to the sources. */
-void takeover_tell(const struct takeover *t, const struct options *options);
+void takeover_tell(const struct takeover *t);
 
 #endif
