@@ -1,8 +1,9 @@
-/* compare.h: comparisons of numbers for qsort, ascending. NaN compares equal to everything. */
+/* compare.h: comparisons for qsort, ascending. NaN compares equal to everything. */
 #ifndef CLPIPE_BASE_COMPARE_H
 #define CLPIPE_BASE_COMPARE_H
 
 #include <stdint.h>
+#include <string.h>
 
 static inline int compare_u32(const void *a, const void *b)
 {
@@ -20,6 +21,12 @@ static inline int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Of texts, by pointers to them. */
+static inline int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 #endif

@@ -79,10 +79,21 @@ size_t text_clean(char *text, bool keep_layout)
     return out;
 }
 
+void text_add(char *text, size_t size, const char *separator, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    if (used > 0)
+        used += (size_t)snprintf(text + used, size - used, "%s", separator);
+    va_start(arguments, format);
+    if (used < size)
+        vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 void text_add_name(char *names, size_t size, const char *name)
 {
-    const size_t used = strlen(names);
-    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+    text_add(names, size, ", ", "%s", name);
 }
 
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)

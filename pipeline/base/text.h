@@ -26,7 +26,10 @@ size_t text_clean(char *text, bool keep_layout);
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* Adds a name, after ", " unless it is the first; truncates what does not fit. */
+/* Adds formatted text, after `separator` unless it is the first; truncates what does not fit. */
+void text_add(char *text, size_t size, const char *separator, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Adds a name, after ", ". */
 void text_add_name(char *names, size_t size, const char *name);
 
 /* The size of a text column, counted before it is written: bytes of the longest text, and of all

@@ -21,8 +21,18 @@ void options_machine(struct clustering_machine *out, const struct options *optio
     };
 }
 
+void options_cluster_job(struct cluster_job_config *out, const struct options *options,
+                         const char *input)
+{
+    out->input = input;
+    out->output = options->output;
+    out->paths = options->paths;
+    out->replace = options->force;
+    options_machine(&out->machine, options);
+}
+
 void options_clustering(struct clustering_config *out, const struct options *options,
-                        const struct clustering_given *given)
+                        const struct clustering_given *given, const char *input)
 {
     *out = given->config;
     out->as_preset = !options_given(options, "pca") && !options_given(options, "whiten") &&
@@ -33,8 +43,7 @@ void options_clustering(struct clustering_config *out, const struct options *opt
         out->n_init = 0;
     if (!options_given(options, "tol"))
         out->tol = -1;
-    out->replace = options->force;
-    options_machine(&out->machine, options);
+    options_cluster_job(&out->job, options, input);
 }
 
 enum status options_check_method(const struct clustering_given *given, struct error *err)

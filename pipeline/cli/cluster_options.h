@@ -17,7 +17,7 @@ struct clustering_given {
 
 /* clang-format off */
 #define NAME_ROW                                                                                   \
-    TEXT("name", clustering.config.name, "NAME", "store the result as /clusters/NAME", .initial = "kmeans")
+    TEXT("name", clustering.config.job.name, "NAME", "store the result as /clusters/NAME", .initial = "kmeans")
 #define PLOT_ROW                                                                                   \
     OUTPUT("plot", clustering.plot, "FILE.svg", "plot the quality measures of each k in A:B")
 #define CHECKPOINT_ROW                                                                             \
@@ -62,9 +62,13 @@ struct clustering_given {
  * devices are first needed. */
 void options_machine(struct clustering_machine *out, const struct options *options);
 
+/* What assign, cluster and run tell a job about its rows and its result; the caller sets the rest. */
+void options_cluster_job(struct cluster_job_config *out, const struct options *options,
+                         const char *input);
+
 /* The part common to `run` and `cluster`. */
 void options_clustering(struct clustering_config *out, const struct options *options,
-                        const struct clustering_given *given);
+                        const struct clustering_given *given, const char *input);
 
 /* Parses --levels, --split and --resample; count 0: only -k is given. STATUS_USAGE: neither they
  * nor -k is given, or one is invalid. */

@@ -12,7 +12,7 @@
 /* The options of the command. */
 struct assign_options {
     struct options common;
-    struct labelling_config config;
+    struct cluster_job_config config;
 };
 
 #define OWN struct assign_options
@@ -44,19 +44,14 @@ static enum status run_assign(const struct options *options, struct error *err)
 {
     const struct assign_options *own = (const struct assign_options *)options;
     struct clustering_report report;
-    struct labelling_config config = own->config;
-    config.centroids = options->operand[0];
-    config.input = options->operand[1];
-    config.output = options->output;
-    config.paths = options->paths;
-    config.replace = options->force;
+    struct cluster_job_config config = own->config;
     enum status status =
         carried_check(options, options->output ? options->output : options->operand[1], err);
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);
-    options_machine(&config.machine, options);
-    status = labelling_run(&report, &config, err);
+    options_cluster_job(&config, options, options->operand[1]);
+    status = labelling_run(&report, options->operand[0], &config, err);
     struct stat st;
     if (status == STATUS_OK)
         report_clustering(options, &report);

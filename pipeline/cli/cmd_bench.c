@@ -188,19 +188,16 @@ static enum status measure_fill(struct table *table, struct bench *bench,
                             err);
 }
 
-static enum status measure_device(struct table *table, unsigned chosen,
-                                  const struct selection *selection, const struct options *options,
-                                  struct error *err)
+static enum status measure_device(struct table *table, const struct ocl_device *device,
+                                  const struct selection *selection,
+                                  const struct bench_options *own, struct error *err)
 {
-    const struct bench_options *own = (const struct bench_options *)options;
-    const struct compute *compute = &options->call->compute;
-    const struct ocl_device *device = &compute->devices.device[chosen];
     struct ocl_context *context = NULL;
     struct bench *bench = NULL;
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     struct bench_config config = {
         .bytes = own->bytes,
-        .device_memory = options->device_memory,
+        .device_memory = own->common.device_memory,
         .rounds = (unsigned)own->rounds,
         .threads = device->compute_units > 0 ? device->compute_units : 1,
     };
@@ -213,7 +210,7 @@ static enum status measure_device(struct table *table, unsigned chosen,
     report_bytes(table->to.json, "device", device->name);
     report_bytes(table->to.json, "driver", device->driver);
     json_open_array(table->to.json, "measured");
-    enum status status = ocl_context_open(&context, device, compute->trace, err);
+    enum status status = ocl_context_open(&context, device, own->common.call->compute.trace, err);
     if (status == STATUS_OK)
         status = bench_open(&bench, context, &config, err);
     bool first = true;
@@ -234,11 +231,12 @@ static enum status measure_device(struct table *table, unsigned chosen,
 
 static enum status run_bench(const struct options *options, struct error *err)
 {
+    const struct bench_options *own = (const struct bench_options *)options;
     const struct compute *compute = &options->call->compute;
     struct selection selection;
     struct table table = {.wrong = 0};
     signals_install(0);
-    enum status status = select_work(&selection, (const struct bench_options *)options, err);
+    enum status status = select_work(&selection, own, err);
     if (status == STATUS_OK)
         status = compute_open(options, true, err);
     if (status == STATUS_OK)
@@ -247,7 +245,8 @@ static enum status run_bench(const struct options *options, struct error *err)
         return status;
     json_open_array(table.to.json, NULL);
     for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
-        status = measure_device(&table, compute->chosen[i], &selection, options, err);
+        status = measure_device(&table, &compute->devices.device[compute->chosen[i]], &selection,
+                                own, err);
     json_close_array(table.to.json);
     status = sink_end(&table.to.sink, status, err);
     return status == STATUS_OK ? compute_verdict(table.wrong, "wrong counter") : status;

@@ -36,10 +36,7 @@ static enum status run_cluster(const struct options *options, struct error *err)
         status = sweep_plot_check(options, plot, &own->clustering.config.k, err);
     if (status != STATUS_OK)
         return status;
-    options_clustering(&config, options, &own->clustering);
-    config.input = options->operand[0];
-    config.output = options->output;
-    config.paths = options->paths;
+    options_clustering(&config, options, &own->clustering, options->operand[0]);
     config.levels = levels;
     if (levels.count > 0)
         config.k.first = config.k.last = levels.k[levels.split > 0];
@@ -69,7 +66,7 @@ static const struct option rows[] = {
          "R times, cluster only the N rows nearest to each centroid, and assign all rows to the "
          "result"),
     PLOT_ROW,
-    TEXT("feature", clustering.config.feature, "NAME",
+    TEXT("feature", clustering.config.job.feature, "NAME",
          "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several",
          .note = "the preset's, or the only one"),
     NAME_ROW,
@@ -81,7 +78,7 @@ static const struct option rows[] = {
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
                "write the result to a separate file; required for .npy and other HDF5 files"),
-    VERIFY_INPUT_ROW(clustering.config.verify_input),
+    VERIFY_INPUT_ROW(clustering.config.job.verify_input),
     FORCE_ROW("replace an existing result of the same name"),
     {.name = NULL}};
 

@@ -1,5 +1,6 @@
 /* cmd_duplicates.c: clpipe duplicates: groups of copies, the one to keep, a list of the others. */
 #include "base/clock.h"
+#include "base/compare.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -210,11 +211,6 @@ static enum status write_lists(const struct command_state *state, struct error *
 
 /* --- a list that is checked -------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum status take_listed(void *context, const char *path, size_t length, struct error *err)
 {
     struct command_state *state = context;
@@ -242,7 +238,7 @@ static enum status read_listed(struct command_state *state, struct error *err)
     const enum status status = filelist_read(&repeated, source, "/tmp", state->options->memory / 4,
                                              signals_stop(), take_listed, state, err);
     free(source);
-    qsort(state->listed, state->listed_count, sizeof *state->listed, compare_names);
+    qsort(state->listed, state->listed_count, sizeof *state->listed, compare_texts);
     return status;
 }
 
@@ -254,7 +250,7 @@ static const char **find_reasons(const struct command_state *state)
         const struct removal_entry *entry = &state->removal.entry[i];
         char **at = entry->file.name
                         ? bsearch(&entry->file.name, state->listed, state->listed_count,
-                                  sizeof *state->listed, compare_names)
+                                  sizeof *state->listed, compare_texts)
                         : NULL;
         while (at && at > state->listed && strcmp(at[-1], *at) == 0)
             at--;
@@ -439,11 +435,8 @@ static enum status run_duplicates(const struct options *options, struct error *e
                                   .own = own,
                                   .json = &options->call->json,
                                   .keeps = own->keep >= 0 || own->to_list || own->to_list_members};
-    if (options->output && !sink_is_stdout(options->output))
-        state.output = options->output;
-    enum status status = options_table_format(
-        &state.format, options, state.output,
-        state.output || options_given(options, "output") ? FORMAT_CSV : -1, err);
+    enum status status = options_table(&state.output, &state.format, options,
+                                       options_given(options, "output") ? FORMAT_CSV : -1, err);
     if (status == STATUS_OK)
         status = check_options(&state, err);
     if (status != STATUS_OK)

@@ -25,17 +25,16 @@ struct evaluate_options {
 #define METRICS 3
 
 static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *count,
-                                const struct options *options, struct error *err)
+                                const struct text_list *names, struct error *err)
 {
-    const struct evaluate_options *own = (const struct evaluate_options *)options;
     *count = 0;
-    for (unsigned i = 0; i < own->metrics.count; i++) {
+    for (unsigned i = 0; i < names->count; i++) {
         unsigned metric = 0, before = 0;
-        while (metric < METRICS && strcmp(own->metrics.text[i], metric_names[metric]) != 0)
+        while (metric < METRICS && strcmp(names->text[i], metric_names[metric]) != 0)
             metric++;
         if (metric == METRICS)
             return misuse(err, "--metric must be euclidean, cosine or hellinger, not '%s'",
-                          own->metrics.text[i]);
+                          names->text[i]);
         while (before < *count && metrics[before] != (enum cluster_metric)metric)
             before++;
         if (before == *count)
@@ -161,7 +160,7 @@ static enum status run_evaluate(const struct options *options, struct error *err
     if (status == STATUS_OK && own->config.diffuse && own->config.expand)
         status = misuse(err, "--diffuse or --expand, not both");
     if (status == STATUS_OK)
-        status = read_metrics(metrics, &metric_count, options, err);
+        status = read_metrics(metrics, &metric_count, &own->metrics, err);
     if (status != STATUS_OK)
         return status;
     struct evaluation_config config = own->config;

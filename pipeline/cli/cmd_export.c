@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -48,8 +49,7 @@ static enum status check_conditional(const struct export *export, struct error *
             continue;
         for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
             if (kinds[j]->takes & conditional[i].takes)
-                snprintf(takers + strlen(takers), sizeof takers - strlen(takers), "%s%s",
-                         *takers ? " or " : "", kind_names[j]);
+                text_add(takers, sizeof takers, " or ", "%s", kind_names[j]);
         return misuse(err, "--%s requires --what %s", conditional[i].name, takers);
     }
     if (export->own->absolute_paths && export->format == FORMAT_NPY)
@@ -160,13 +160,10 @@ static enum status run_export(const struct options *options, struct error *err)
     struct export export = {
         .options = options, .own = own, .kind = own->what < 0 ? NULL : kinds[own->what]};
     struct json *json = report_open(options);
-    if (options->output && !sink_is_stdout(options->output))
-        export.output = options->output;
     export.threads = compute_threads(options);
     options->call->progress.phase = "";
     signals_install(0);
-    enum status status =
-        options_table_format(&export.format, options, export.output, FORMAT_CSV, err);
+    enum status status = options_table(&export.output, &export.format, options, FORMAT_CSV, err);
     export.table.sink = &export.sink;
     export.table.format = export.format;
     if (status == STATUS_OK)

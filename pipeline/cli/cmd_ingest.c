@@ -14,6 +14,7 @@
 
 static enum status run_ingest(const struct options *options, struct error *err)
 {
+    const struct ingest_options *own = (const struct ingest_options *)options;
     struct ingest_plan plan = {0};
     struct ingest_report report;
     memset(&report, 0, sizeof report);
@@ -46,14 +47,14 @@ static enum status run_ingest(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         summary_stopped(err, &report);
     if (!processes_first(options->processes))
-        return status == STATUS_OK ? ingest_verdict(&report, options) : status;
+        return status == STATUS_OK ? ingest_verdict(&report, own) : status;
 
     summary_ingest(&report, options, status, true);
     const bool written = status == STATUS_OK && !options->dry_run;
     report_open(options);
     report_ingest(options, &report, written ? options->output : NULL, status == STATUS_OK);
     options->call->tells_errors = true;
-    return status == STATUS_OK ? ingest_verdict(&report, options) : status;
+    return status == STATUS_OK ? ingest_verdict(&report, own) : status;
 }
 
 static const struct option rows[] = {

@@ -30,15 +30,14 @@ struct run_options {
 #define OWN struct run_options
 
 /* Reports a feature that run does not compute before hours of work. */
-static enum status check_cluster_feature(const struct ingest_plan *plan,
-                                         const struct options *options, struct error *err)
+static enum status check_cluster_feature(const struct ingest_plan *plan, const char *feature,
+                                         struct error *err)
 {
-    const struct run_options *own = (const struct run_options *)options;
     char names[256] = "";
     for (unsigned i = 0; i < plan->features.count; i++)
         text_add_name(names, sizeof names, plan->features.feature[i].name);
     /* Several features may be joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
-    for (const char *at = own->feature; at && *at;) {
+    for (const char *at = feature; at && *at;) {
         const size_t length = strcspn(at, ":+");
         bool found = false;
         for (unsigned i = 0; i < plan->features.count && !found; i++)
@@ -74,7 +73,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     char text[64];
     if (result_open(&result, options->output, NULL) != STATUS_OK)
         return;
-    const struct result_clusters *old = result_clusters_find(result, own->clustering.config.name);
+    const struct result_clusters *old =
+        result_clusters_find(result, own->clustering.config.job.name);
     if (!old || parameters_open(parameters, old->parameters, NULL) != STATUS_OK ||
         parameters_member(*parameters, "clusters")) /* labels made by assign */
         goto out;
@@ -120,9 +120,8 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     const bool named =
         own->ingest.features.count > 0 || (options_given(options, "preset") && plan->redo);
     take_stored(&stored, &parameters, own->feature ? own->feature : named ? usual : NULL);
-    options_clustering(&config, &stored.ingest.image.common, &stored.clustering);
-    config.input = options->output;
-    config.feature = stored.feature ? stored.feature : usual;
+    options_clustering(&config, &stored.ingest.image.common, &stored.clustering, options->output);
+    config.job.feature = stored.feature ? stored.feature : usual;
     config.lower_k = !options_given(options, "k") && config.k.first == config.k.last;
     config.usual_k = !options_given(&stored.ingest.image.common, "k");
     config.usual_pca = !options_given(options, "pca");
@@ -167,8 +166,8 @@ static enum status finish(const struct options *options, const struct ingest_pla
     if (clustered && directory) {
         progress_init(progress, options);
         progress_stage(progress, "pages");
-        status = report_step(&pages, options->output, directory, own->clustering.config.name, true,
-                             false, options, err);
+        status = report_step(&pages, options->output, directory, own->clustering.config.job.name,
+                             true, false, options, err);
         reported = status == STATUS_OK;
         if (reported) {
             summary_wall(options);
@@ -195,7 +194,7 @@ static enum status finish(const struct options *options, const struct ingest_pla
     }
     options->call->tells_errors = status != STATUS_USAGE && status != STATUS_FAILED;
     clustering_report_clear(&clusters);
-    return status == STATUS_OK ? ingest_verdict(report, options) : status;
+    return status == STATUS_OK ? ingest_verdict(report, &own->ingest) : status;
 }
 
 static enum status run_run(const struct options *options, struct error *err)
@@ -217,10 +216,10 @@ static enum status run_run(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         goto out;
     call_start(options, signals_time_limit(options));
-    status = check_cluster_feature(&plan, options, err);
+    status = check_cluster_feature(&plan, own->feature, err);
     if (status != STATUS_OK)
         goto out;
-    status = clustering_check_name(own->clustering.config.name, err);
+    status = clustering_check_name(own->clustering.config.job.name, err);
     if (status != STATUS_OK)
         goto out;
     status = sweep_plot_check(options, own->clustering.plot, &own->clustering.config.k, err);
@@ -239,7 +238,7 @@ static enum status run_run(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         goto out;
     plan.thumbnails = !own->no_report;
-    plan.remade = own->clustering.config.name;
+    plan.remade = own->clustering.config.job.name;
     plan.most_clusters = options_given(options, "k") ? own->clustering.config.k.last : 0;
     status = ingest_step(&report, &plan, isolate, NULL, err);
     isolate_close(&isolate);

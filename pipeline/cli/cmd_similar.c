@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
@@ -143,10 +144,8 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
         memmove(best + at + 1, best + at, (count - at - 1) * sizeof *best);
         best[at] = c;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%.80s", i ? "; " : "", layer->name[best[i]]);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        text_add(names, sizeof names, "; ", "%.80s", layer->name[best[i]]);
     return error_set(err, STATUS_USAGE, "%s has no class '%s'; the nearest of its %u are: %s",
                      layer->feature, PATH_TEXT_IN(120, name), layer->count, names);
 }
@@ -755,12 +754,10 @@ static enum status run_similar(const struct options *options, struct error *err)
         similar.names = &other;
         similar.count = 1;
     }
-    if (options->output && !sink_is_stdout(options->output))
-        similar.output = options->output;
-    const int usual = !similar.output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
     enum status status = carried_check(options, own->all ? config.file : NULL, err);
     if (status == STATUS_OK)
-        status = options_table_format(&similar.format, options, similar.output, usual, err);
+        status = options_table(&similar.output, &similar.format, options,
+                               isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV, err);
     if (status == STATUS_OK)
         status = check_options(&similar, err);
     if (status != STATUS_OK)

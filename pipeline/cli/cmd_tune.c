@@ -111,22 +111,21 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
 /* --- measuring ------------------------------------------------------------------------------- */
 
 static enum status measure(struct table *table, struct tuning *tuning,
-                           const struct ocl_device *device, const struct options *options,
+                           const struct ocl_device *device, const struct tune_options *own,
                            struct error *err)
 {
-    const struct tune_options *own = (const struct tune_options *)options;
     struct ocl_context *context = NULL;
     struct tuner tuner = {
         .device = device, .stop = signals_stop(), .tried = show_trial, .context = table};
     const struct bench_config config = {
-        .bytes = own->bytes ? own->bytes : slot_bytes(device, options),
-        .device_memory = options->device_memory,
+        .bytes = own->bytes ? own->bytes : slot_bytes(device, &own->common),
+        .device_memory = own->common.device_memory,
         .rounds = (unsigned)own->rounds,
     };
     /* Before a minute of measuring, checks that results can be stored. */
     enum status status = tuning_save(tuning, device, err);
     if (status == STATUS_OK)
-        status = ocl_context_open(&context, device, options->call->compute.trace, err);
+        status = ocl_context_open(&context, device, own->common.call->compute.trace, err);
     if (status == STATUS_OK)
         status = bench_open(&tuner.bench, context, &config, err);
     show_head(table, "    GB/s");
@@ -146,11 +145,9 @@ static enum status measure(struct table *table, struct tuning *tuning,
     return status;
 }
 
-static enum status tune_device(struct table *table, unsigned chosen, const struct options *options,
-                               struct error *err)
+static enum status tune_device(struct table *table, const struct ocl_device *device,
+                               const struct tune_options *own, struct error *err)
 {
-    const struct tune_options *own = (const struct tune_options *)options;
-    const struct ocl_device *device = &options->call->compute.devices.device[chosen];
     struct tuning tuning;
     bool found = false;
     enum status status = STATUS_OK;
@@ -167,11 +164,11 @@ static enum status tune_device(struct table *table, unsigned chosen, const struc
     } else {
         tuning_load(&tuning, device);
         if (!own->show)
-            status = measure(table, &tuning, device, options, err);
+            status = measure(table, &tuning, device, own, err);
         if (!own->show && status == STATUS_OK)
             sink_text(sink, "kept:\n");
         if (status == STATUS_OK)
-            status = show_tuning(table, &tuning, device, options, err);
+            status = show_tuning(table, &tuning, device, &own->common, err);
     }
     json_close_object(table->to.json);
     return status;
@@ -206,7 +203,8 @@ static enum status run_tune(const struct options *options, struct error *err)
         return status;
     json_open_array(table.to.json, NULL);
     for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
-        status = tune_device(&table, compute->chosen[i], options, err);
+        status = tune_device(&table, &compute->devices.device[compute->chosen[i]],
+                             (const struct tune_options *)options, err);
     json_close_array(table.to.json);
     status = sink_end(&table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {

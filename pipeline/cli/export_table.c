@@ -3,6 +3,7 @@
  * Several threads format values of features, a range of rows each; the calling thread uses HDF5 and
  * writes the output. */
 #include "cli/export_table.h"
+#include "base/compare.h"
 #include "base/decimal.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -314,15 +315,9 @@ struct cluster_summary {
     uint64_t folders;       /* and the number of folders */
 };
 
-static int compare_keys(const void *a, const void *b)
-{
-    const uint64_t one = *(const uint64_t *)a, two = *(const uint64_t *)b;
-    return (one > two) - (one < two);
-}
-
 /* The images of each cluster by folder: one key for each image, sorted. */
 static enum status count_folders(struct cluster_summary *summary, const struct export *export,
-                                 const struct folders *folders, struct error *err)
+                                 const struct classes *folders, struct error *err)
 {
     const uint64_t rows = export->clusters->rows;
     struct held held = {0};
@@ -337,7 +332,7 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
         if (export->labels[row] >= 0 && (uint32_t) export->labels[row] < export->clusters->k)
             keys[used++] = (uint64_t) export->labels[row] << 32 | folders->of_row[row];
     }
-    qsort(keys, (size_t)used, sizeof *keys, compare_keys);
+    qsort(keys, (size_t)used, sizeof *keys, compare_u64);
     for (uint64_t at = 0, next; at < used; at = next) {
         struct cluster_summary *of = &summary[keys[at] >> 32];
         for (next = at; next < used && keys[next] == keys[at];)
@@ -438,7 +433,7 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
 {
     const struct result_clusters *clusters = export->clusters;
     const size_t k = clusters->k;
-    struct folders folders = {0};
+    struct classes folders = {0};
     rows->sizes = held_array(&export->held, k, sizeof *rows->sizes);
     rows->nearest = held_array(&export->held, 3 * k, sizeof *rows->nearest);
     rows->summary = held_array(&export->held, k, sizeof *rows->summary);
@@ -451,10 +446,10 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
     if (status == STATUS_OK && export_has_images(export))
         status = words_open(&rows->words, export->result, clusters, err);
     if (status == STATUS_OK && export_has_images(export))
-        status = folders_read(&folders, export->result, err);
+        status = folders_read(&folders, export->result, NULL, err);
     if (status == STATUS_OK && folders.of_row)
         status = count_folders(rows->summary, export, &folders, err);
-    folders_clear(&folders);
+    classes_clear(&folders);
     for (uint64_t row = 0; row < clusters->rows; row++) {
         const int32_t label = export->labels[row];
         if (label < 0 || (uint32_t)label >= clusters->k)

@@ -13,6 +13,8 @@
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
+#include "base/blob.h"
+#include "base/compare.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -48,13 +50,12 @@ struct tree {
     struct export *export;
     const char *target;               /* DIR, without slashes at its end */
     struct output_directory *made_in; /* where it grows */
-    char *place;            /* absolute, without symbolic links: a folder of the finished tree */
-    int root;               /* descriptor of that directory */
-    size_t name_max;        /* bytes of a name there */
-    char (*folder)[96];     /* of each cluster */
-    uint64_t *size, *rank;  /* of each cluster; of each row in its cluster, from 1 */
-    char *directory, *real; /* of the last image, as found and without symbolic links */
-    char *link;             /* scratch: the target of a symbolic link */
+    char *place;           /* absolute, without symbolic links: a folder of the finished tree */
+    int root;              /* descriptor of that directory */
+    size_t name_max;       /* bytes of a name there */
+    char (*folder)[96];    /* of each cluster */
+    uint64_t *size, *rank; /* of each cluster; of each row in its cluster, from 1 */
+    char *link;            /* scratch: the target of a symbolic link */
     struct sink index, marker;
     uint64_t made, missing, unlabelled; /* images */
     uint64_t archived;                  /* of those that are missing */
@@ -226,27 +227,14 @@ static char *relative_path(const char *from, const char *path)
  * the tree can be moved with its images. Returns 0 or an errno. */
 static int link_text(struct tree *tree, const char *path)
 {
-    const char *name = strrchr(path, '/') + 1;
-    const size_t length = (size_t)(name - path);
+    const bool absolute = tree->export->own->absolute_paths;
+    char *name = absolute ? strdup(path) : original_name(path);
+    if (!name)
+        return errno;
     free(tree->link);
-    tree->link = NULL;
-    if (tree->export->own->absolute_paths) {
-        tree->link = strdup(path);
-        return tree->link ? 0 : ENOMEM;
-    }
-    if (!tree->directory || strlen(tree->directory) != length ||
-        memcmp(tree->directory, path, length) != 0) {
-        free(tree->directory);
-        free(tree->real);
-        tree->directory = strndup(path, length);
-        tree->real = tree->directory ? realpath(tree->directory, NULL) : NULL;
-    }
-    char *whole = NULL;
-    if (!tree->real ||
-        asprintf(&whole, "%s/%s", strcmp(tree->real, "/") == 0 ? "" : tree->real, name) < 0)
-        return tree->real ? ENOMEM : errno;
-    tree->link = relative_path(tree->place, whole);
-    free(whole);
+    tree->link = absolute ? name : relative_path(tree->place, name);
+    if (!absolute)
+        free(name);
     return tree->link ? 0 : ENOMEM;
 }
 
@@ -317,27 +305,15 @@ static enum status add_image(struct tree *tree, const struct result_image *image
 /* A digest of the index, which shows whether it has changed; "" if it cannot be read. */
 static const char *index_stamp(char stamp[STAMP], int directory, const char *path)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    char bytes[4096];
-    ssize_t size = -1;
     const int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    murmur3_init(&state);
-    while (fd >= 0 && ((size = read(fd, bytes, sizeof bytes)) > 0 || (size < 0 && errno == EINTR)))
-        if (size > 0)
-            murmur3_update(&state, bytes, (size_t)size);
-    murmur3_final(&state, digest);
+    struct blob index = blob_of_file(fd, 0, 0);
+    stamp[0] = 0;
+    if (fd >= 0 && blob_digest(&index, digest, NULL))
+        snprintf(stamp, STAMP, "%016" PRIx64 "%016" PRIx64, digest[0], digest[1]);
     if (fd >= 0)
-        close(fd);
-    snprintf(stamp, STAMP, "%016" PRIx64 "%016" PRIx64, digest[0], digest[1]);
-    if (size < 0)
-        stamp[0] = 0;
+        blob_close(&index);
     return stamp;
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* The texts of a marker: pointers into `bytes`, which end with a NUL; the entries (all but the first two
@@ -460,18 +436,12 @@ static enum status check_target(void *context, struct error *err)
 /* The final path of the folders, without symbolic links. */
 static enum status find_place(struct tree *tree, struct error *err)
 {
-    const char *slash = strrchr(tree->target, '/');
-    char *parent = !slash                  ? strdup(".")
-                   : slash == tree->target ? strdup("/")
-                                           : strndup(tree->target, (size_t)(slash - tree->target));
-    char *real = parent ? realpath(parent, NULL) : NULL;
+    char *real = original_name(tree->target);
     enum status status = STATUS_OK;
-    if (parent && !real)
+    if (!real)
         status = trouble(err, errno, "realpath", tree->target);
-    else if (!real || asprintf(&tree->place, "%s/%s/folder", strcmp(real, "/") == 0 ? "" : real,
-                               slash ? slash + 1 : tree->target) < 0)
+    else if (asprintf(&tree->place, "%s/folder", real) < 0)
         status = error_memory(err, 256, "a file name");
-    free(parent);
     free(real);
     return status;
 }
@@ -514,8 +484,6 @@ static void end(struct tree *tree)
     output_directory_close(&tree->made_in);
     free((char *)tree->target);
     free(tree->place);
-    free(tree->directory);
-    free(tree->real);
     free(tree->link);
 }
 

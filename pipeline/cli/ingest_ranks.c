@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/shard_option.h"
 #include "cli/signals.h"
 #include "ingest/losses.h"
@@ -399,10 +400,8 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
     sum->memory = one->memory > sum->memory ? one->memory : sum->memory;
     if (one->peak_rss_bytes > sum->peak_rss_bytes)
         sum->peak_rss_bytes = one->peak_rss_bytes;
-    const size_t used = strlen(sum->device);
     if (!strstr(sum->device, one->device))
-        snprintf(sum->device + used, sizeof sum->device - used, "%s%s", used ? " + " : "",
-                 one->device);
+        text_add(sum->device, sizeof sum->device, " + ", "%s", one->device);
 }
 
 static void add_reports(struct ingest_report *sum, const struct outcome *all, uint32_t count)

@@ -583,12 +583,12 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
     return status;
 }
 
-enum status ingest_verdict(const struct ingest_report *report, const struct options *options)
+enum status ingest_verdict(const struct ingest_report *report, const struct ingest_options *options)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
-    const uint64_t failed = options->dry_run ? report->images_failed
-                                             : failures_counted(report->summary.by_reason),
-                   images = options->dry_run ? report->images_ok : report->summary.images;
-    return share_covers(&ingest->allow_failures, failed, images + failed) ? STATUS_OK
-                                                                          : STATUS_PARTIAL;
+    const bool dry = options->image.common.dry_run;
+    const uint64_t failed =
+                       dry ? report->images_failed : failures_counted(report->summary.by_reason),
+                   images = dry ? report->images_ok : report->summary.images;
+    return share_covers(&options->allow_failures, failed, images + failed) ? STATUS_OK
+                                                                           : STATUS_PARTIAL;
 }

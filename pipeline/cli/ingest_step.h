@@ -57,6 +57,7 @@ void ingest_tell_passed(struct walk_passed passed);
 
 /* The exit code of a completed ingest: 1 if more files failed, in this run or an earlier one, than
  * --allow-failures permits. */
-enum status ingest_verdict(const struct ingest_report *report, const struct options *options);
+enum status ingest_verdict(const struct ingest_report *report,
+                           const struct ingest_options *options);
 
 #endif

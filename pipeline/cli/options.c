@@ -228,14 +228,16 @@ bool option_fits_name(const struct option *row, const char *path)
     return !*extension || (own && strcmp(own + 1, extension) == 0);
 }
 
-enum status options_table_format(int *format, const struct options *options, const char *output,
-                                 int usual, struct error *err)
+enum status options_table(const char **output, int *format, const struct options *options,
+                          int usual, struct error *err)
 {
+    const char *file = options->output && !sink_is_stdout(options->output) ? options->output : NULL;
     const struct option *row = option_find(options->command, "format", strlen("format"));
     char buffer[16];
-    const char *extension = known_extension(buffer, output ? output : "");
+    const char *extension = known_extension(buffer, file ? file : "");
     const int named = choice_index(row->value, extension);
-    const char *shown = PATH_TEXT(output ? output : "");
+    const char *shown = PATH_TEXT(file ? file : "");
+    *output = file;
     if (options_given(options, "format")) {
         *format = *(const int *)option_at(options, "format");
         if (*extension && named != *format)
@@ -243,7 +245,7 @@ enum status options_table_format(int *format, const struct options *options, con
                         CHOICE_WORD(options, "format"));
         return STATUS_OK;
     }
-    *format = named >= 0 ? named : usual;
+    *format = named >= 0 ? named : file ? FORMAT_CSV : usual;
     return named >= 0 || !*extension
                ? STATUS_OK
                : misuse(err, "-o %s: the formats are %s, not %s; --format chooses one for any name",

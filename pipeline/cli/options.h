@@ -188,9 +188,10 @@ enum status carried_check(const struct options *options, const char *path, struc
  * extension of another format. */
 bool option_fits_name(const struct option *row, const char *path);
 
-/* The format of a command's table: that of --format, else of the extension of `output` (NULL: none),
- * else `usual`. STATUS_USAGE: the command does not write the extension's format. */
-enum status options_table_format(int *format, const struct options *options, const char *output,
-                                 int usual, struct error *err);
+/* Where a command's table goes, *output (NULL: standard output), and its format: that of --format, else
+ * of the extension of the file, else CSV in a file, and `usual` on standard output. STATUS_USAGE: the
+ * command does not write the extension's format. */
+enum status options_table(const char **output, int *format, const struct options *options,
+                          int usual, struct error *err);
 
 #endif

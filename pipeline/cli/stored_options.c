@@ -1,6 +1,7 @@
 /* stored_options.c: one row for each option that is stored, in the order of the keys, which is part of a file's
  * identity. */
 #include "cli/stored_options.h"
+#include "base/text.h"
 #include "cli/report_json.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +151,6 @@ const char *stored_differences(char *buffer, size_t size, bool *raised,
         const struct option *row = row_of(options, &rows[i]);
         char key[32], text[64], mine[64];
         const char *theirs = stored_text(text, sizeof text, parameters, key_of(key, &rows[i]));
-        const size_t used = strlen(buffer);
         if (rows[i].role == CHOOSES || !options_given(options, row->name))
             continue;
         text_of(mine, options, row);
@@ -160,8 +160,7 @@ const char *stored_differences(char *buffer, size_t size, bool *raised,
         }
         theirs = theirs ? theirs : row->initial ? row->initial : "none";
         if (strcmp(theirs, mine) != 0)
-            snprintf(buffer + used, size - used, "%s--%s is %s there and %s here", used ? ", " : "",
-                     row->name, theirs, mine);
+            text_add(buffer, size, ", ", "--%s is %s there and %s here", row->name, theirs, mine);
     }
     return buffer;
 }

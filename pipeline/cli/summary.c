@@ -6,6 +6,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "cli/call.h"
 #include "cli/ingest_options.h"
 #include "cli/quote.h"
@@ -222,7 +223,6 @@ static void find_bottleneck(char *text, size_t size, const struct ingest_report 
 static void reasons_text(char *out, size_t size, const uint64_t by_reason[REASON_COUNT])
 {
     bool shown[REASON_COUNT] = {false};
-    size_t used = 0;
     out[0] = 0;
     shown[REASON_NONE] = shown[REASON_NOT_AN_IMAGE] = true;
     for (;;) {
@@ -230,11 +230,11 @@ static void reasons_text(char *out, size_t size, const uint64_t by_reason[REASON
         for (int i = 0; i < REASON_COUNT; i++)
             if (!shown[i] && by_reason[i] && (most < 0 || by_reason[i] > by_reason[most]))
                 most = i;
-        if (most < 0 || used >= size)
+        if (most < 0)
             return;
         shown[most] = true;
-        used += (size_t)snprintf(out + used, size - used, "%s%s %s", used ? ", " : "",
-                                 reason_name((enum reason)most), COUNT_TEXT(by_reason[most]));
+        text_add(out, size, ", ", "%s %s", reason_name((enum reason)most),
+                 COUNT_TEXT(by_reason[most]));
     }
 }
 

@@ -547,18 +547,16 @@ void takeover_close(struct takeover *t)
 /* "a, b": the sources that are new (walked) or stay as they are. */
 static const char *list_places(char *text, size_t size, const struct places *places, bool added)
 {
-    size_t used = 0;
     unsigned count = 0;
     text[0] = 0;
     for (unsigned i = 0; i < places->count; i++) {
         if (added ? places->source_before[i] >= 0 : places->walked[i] != NULL)
             continue;
-        if (++count <= 4 && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "",
-                                     PATH_TEXT_IN(120, places->stored[i]));
+        if (++count <= 4)
+            text_add_name(text, size, PATH_TEXT_IN(120, places->stored[i]));
     }
-    if (count > 4 && used < size)
-        snprintf(text + used, size - used, " and %u more", count - 4);
+    if (count > 4)
+        text_add(text, size, " and ", "%u more", count - 4);
     return text;
 }
 

@@ -214,12 +214,9 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     if (status != STATUS_OK)
         return status;
     ingest->report->memory = ingest->device_side.memory;
-    char *names = ingest->report->device;
-    const size_t size = sizeof ingest->report->device;
-    size_t used = 0;
-    for (unsigned i = 0; i < devices->count && used < size; i++)
-        used += (size_t)snprintf(names + used, size - used, "%s%s", i ? " + " : "",
-                                 devices->devices->device[devices->chosen[i]].name);
+    for (unsigned i = 0; i < devices->count; i++)
+        text_add(ingest->report->device, sizeof ingest->report->device, " + ", "%s",
+                 devices->devices->device[devices->chosen[i]].name);
     return STATUS_OK;
 }
 
@@ -555,13 +552,10 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
     if (report->images_failed == 0)
         return error_set(err, STATUS_FAILED, "no image under %s%s (%s); nothing is written", source,
                          more, NUMBER_OF(report->files_not_images, "other file"));
-    size_t used = 0;
-    for (int r = 1; r < REASON_COUNT && used < sizeof reasons; r++) {
+    for (int r = 1; r < REASON_COUNT; r++)
         if (report->by_reason[r] && r != REASON_NOT_AN_IMAGE)
-            used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s %llu",
-                                     used ? ", " : "", reason_name((enum reason)r),
-                                     (unsigned long long)report->by_reason[r]);
-    }
+            text_add(reasons, sizeof reasons, ", ", "%s %llu", reason_name((enum reason)r),
+                     (unsigned long long)report->by_reason[r]);
     return error_set(err, STATUS_FAILED,
                      "no image under %s%s could be decoded (%s); nothing is written", source, more,
                      reasons);

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
+#include "base/text.h"
 #include "result/locate.h"
 #include "result/row_map.h"
 #include "sources/pathglob.h"
@@ -40,12 +41,10 @@ char *losses_text(char *text, size_t size, const uint64_t removed[LOSSES])
         "gone or not mounted",        "no longer included",           "no longer listed",
         "no longer in their archive", "no longer readable as images", "passed over",
         "in sources that are dropped"};
-    size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < LOSSES; i++)
-        if (removed[i] > 0 && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "",
-                                     COUNT_TEXT(removed[i]), what[i]);
+        if (removed[i] > 0)
+            text_add(text, size, ", ", "%s %s", COUNT_TEXT(removed[i]), what[i]);
     return text;
 }
 

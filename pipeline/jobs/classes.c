@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "jobs/folders.h"
 #include "jobs/path_match.h"
 #include "result/sidecars.h"
 #include <errno.h>
@@ -16,21 +15,14 @@
 
 enum status classes_of_folders(struct classes *out, struct result *result, struct error *err)
 {
-    struct folders folders;
-    *out = (struct classes){0};
-    enum status status = folders_read(&folders, result, err);
-    if (status != STATUS_OK)
+    const enum status status = folders_read(out, result, NULL, err);
+    if (status != STATUS_OK || out->of_row)
         return status;
-    if (!folders.of_row) {
-        error_set(
-            err, STATUS_FAILED,
-            "the folders of %s are not classes: there must be at least two, with fewer folders "
-            "than images",
-            PATH_TEXT(result->path));
-        return error_remedy(err, REMEDY_GIVE_CLASSES);
-    }
-    *out = (struct classes){folders.of_row, folders.count, result_images(result)};
-    return STATUS_OK;
+    error_set(err, STATUS_FAILED,
+              "the folders of %s are not classes: there must be at least two, with fewer folders "
+              "than images",
+              PATH_TEXT(result->path));
+    return error_remedy(err, REMEDY_GIVE_CLASSES);
 }
 
 /* --- tables -------------------------------------------------------------------------------------- */
@@ -271,10 +263,4 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     if (status != STATUS_OK)
         classes_clear(out);
     return status;
-}
-
-void classes_clear(struct classes *classes)
-{
-    free(classes->of_row);
-    *classes = (struct classes){0};
 }

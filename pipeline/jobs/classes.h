@@ -2,16 +2,7 @@
 #ifndef CLPIPE_JOBS_CLASSES_H
 #define CLPIPE_JOBS_CLASSES_H
 
-#include "result/result.h"
-
-/* The class of an image without one. */
-#define CLASSES_NONE UINT32_MAX
-
-struct classes {
-    uint32_t *of_row; /* per image, below `count` or CLASSES_NONE */
-    uint32_t count;
-    uint64_t rows; /* images that have a class */
-};
+#include "jobs/folders.h"
 
 /* The folders of images (folders.h). STATUS_FAILED: they are not usable as classes. */
 enum status classes_of_folders(struct classes *out, struct result *result, struct error *err);
@@ -28,8 +19,5 @@ enum status classes_of_table(struct classes *out, struct result *result, const c
 /* From the images' .cls files (result/sidecars.h); images without one have no class. STATUS_FAILED:
  * the file has no such column, or fewer than two classes. */
 enum status classes_of_cls(struct classes *out, struct result *result, struct error *err);
-
-/* Frees the classes of rows and zeroes *classes. */
-void classes_clear(struct classes *classes);
 
 #endif

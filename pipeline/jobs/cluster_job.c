@@ -9,7 +9,7 @@
 
 bool cluster_job_is_first(const struct cluster_job *job)
 {
-    return processes_first(job->machine->processes);
+    return processes_first(job->config->machine.processes);
 }
 
 static enum status read_paths(struct cluster_job *job, const char *list, struct error *err)
@@ -26,18 +26,18 @@ static enum status read_paths(struct cluster_job *job, const char *list, struct 
     return status;
 }
 
-enum status cluster_job_open(struct cluster_job *job, const char *input, const char *feature,
-                             const char *usual, const char *paths, const char *output,
-                             struct error *err)
+enum status cluster_job_open(struct cluster_job *job, const char *usual, struct error *err)
 {
-    enum status status = matrix_input_open(&job->input, input, feature, usual, err);
+    const struct cluster_job_config *config = job->config;
+    const char *paths = config->paths;
+    enum status status = matrix_input_open(&job->input, config->input, config->feature, usual, err);
     if (status == STATUS_OK && paths)
         status = read_paths(job, paths, err);
     if (status != STATUS_OK)
         return status;
     memcpy(job->about.clusters.feature, job->input.about.name, sizeof job->input.about.name);
     job->about.names = paths ? &job->names : NULL;
-    return target_open(&job->target, &job->input, output, paths ? &job->paths : NULL, err);
+    return target_open(&job->target, &job->input, config->output, paths ? &job->paths : NULL, err);
 }
 
 void cluster_job_close(struct cluster_job *job)
@@ -60,14 +60,20 @@ enum status cluster_job_project(struct cluster_job *job, struct error *err)
     return STATUS_OK;
 }
 
-enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
+enum status cluster_job_claim(struct cluster_job *job, const char *parameters, enum remedy remedy,
                               struct error *err)
 {
-    struct processes *processes = job->machine->processes;
+    const struct target_claim claim = {.name = job->about.clusters.name,
+                                       .parameters = parameters,
+                                       .replace = job->config->replace,
+                                       .replace_by_run = job->about.by_run,
+                                       .verify = job->config->verify_input,
+                                       .remedy = remedy};
+    struct processes *processes = job->config->machine.processes;
     char *text = NULL;
     enum status status = STATUS_OK;
     if (cluster_job_is_first(job))
-        status = target_take(&job->target, &job->input, job->content, claim, err);
+        status = target_take(&job->target, &job->input, job->content, &claim, err);
     if (status != STATUS_OK || !processes)
         return status;
     if (asprintf(&text, "%llu %u %s", (unsigned long long)job->input.source.rows,
@@ -242,7 +248,7 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
     if (report->found) {
         status = first ? read_found(job, err) : STATUS_OK;
     } else {
-        status = clustering_contexts_open(&contexts, job->machine, devices, err);
+        status = clustering_contexts_open(&contexts, &job->config->machine, devices, err);
         snprintf(report->device, sizeof report->device, "%s", contexts.names);
         if (status == STATUS_OK)
             status = matrix_input_reading(reading, &job->input, err);

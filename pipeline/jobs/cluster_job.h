@@ -13,7 +13,7 @@
 #include "matrix/projected.h"
 
 struct cluster_job {
-    const struct clustering_machine *machine;
+    const struct cluster_job_config *config;
     struct matrix_input input;
     struct target target;
     struct path_list paths;       /* of the rows, if given (else count is 0), */
@@ -35,11 +35,9 @@ struct cluster_job {
 /* Whether this process stores, locks and reports: the only one, or the first of several. */
 bool cluster_job_is_first(const struct cluster_job *job);
 
-/* Opens INPUT as matrix_input_open does, the list of its rows' paths (or NULL), and the target. Close
- * the job even after a failure. */
-enum status cluster_job_open(struct cluster_job *job, const char *input, const char *feature,
-                             const char *usual, const char *paths, const char *output,
-                             struct error *err);
+/* Opens INPUT as matrix_input_open does, the list of its rows' paths, and the target. usual: the
+ * feature if none is given, or NULL. Close the job even after a failure. */
+enum status cluster_job_open(struct cluster_job *job, const char *usual, struct error *err);
 /* Frees what the job holds; accepts a zeroed struct. */
 void cluster_job_close(struct cluster_job *job);
 
@@ -47,9 +45,10 @@ void cluster_job_close(struct cluster_job *job);
  * whose pointers stay valid. */
 enum status cluster_job_project(struct cluster_job *job, struct error *err);
 
-/* Looks for the clusters in the target, or locks it. All processes must have the same rows and
- * parameters, and get the result of the first process's search. */
-enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
+/* Looks for the clusters in the target, or locks it. remedy: what to do if others of that name must
+ * not be replaced. All processes must have the same rows and parameters, and get the result of the
+ * first process's search. */
+enum status cluster_job_claim(struct cluster_job *job, const char *parameters, enum remedy remedy,
                               struct error *err);
 
 /* Computes and stores levels, or finds existing ones, and fills the report. make: computes its levels

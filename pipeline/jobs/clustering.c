@@ -50,7 +50,7 @@ struct clustering {
     char *state;      /* the file that keeps the state of an unfinished run */
     struct held held; /* initial, fitted_weights and state */
     struct checkpoint_config checkpoint;
-    struct folders folders;
+    struct classes folders;
 };
 
 enum status clustering_check_name(const char *name, struct error *err)
@@ -255,7 +255,7 @@ static enum status take_stored(struct clustering *own, struct error *err)
 {
     struct result *holder = target_holder(&own->job.target, &own->job.input);
     const struct result_clusters *old =
-        holder ? result_clusters_find(holder, own->config->name) : NULL;
+        holder ? result_clusters_find(holder, own->config->job.name) : NULL;
     struct parameters *stored = NULL;
     const struct cluster_config usual = own->cluster;
     char *parameters = own->job.parameters;
@@ -296,7 +296,7 @@ static enum status choose_projection(struct clustering *own, struct error *err)
 static enum status read_options(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
-    clustering_config_of(&own->cluster, &config->machine);
+    clustering_config_of(&own->cluster, &config->job.machine);
     own->k = config->k;
     own->cluster.k = (uint32_t)config->k.last;
     own->cluster.seed = config->seed;
@@ -350,11 +350,11 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
 static enum status plan_checkpoint(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
-    const size_t size = strlen(own->job.target.output) + strlen(config->name) + 16;
+    const size_t size = strlen(own->job.target.output) + strlen(config->job.name) + 16;
     own->state = held_array(&own->held, size, 1);
     if (held_check(&own->held, "a file name", err) != STATUS_OK)
         return STATUS_FAILED;
-    snprintf(own->state, size, "%s.%s.checkpoint", own->job.target.output, config->name);
+    snprintf(own->state, size, "%s.%s.checkpoint", own->job.target.output, config->job.name);
     if (config->checkpoint_seconds == 0)
         return STATUS_OK;
     own->job.input.digests = true;
@@ -372,7 +372,7 @@ static enum status plan_checkpoint(struct clustering *own, struct error *err)
 static enum status open_clustering(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
-    const char *name = config->name;
+    const char *name = config->job.name;
     enum status status = clustering_check_name(name, err);
     if (status != STATUS_OK)
         return status;
@@ -380,20 +380,13 @@ static enum status open_clustering(struct clustering *own, struct error *err)
         return error_set(err, STATUS_USAGE,
                          "the name of a clustering with levels has at most %d characters",
                          FEATURE_NAME_MAX - 4);
-    status = cluster_job_open(&own->job, config->input, config->feature, NULL, config->paths,
-                              config->output, err);
+    status = cluster_job_open(&own->job, NULL, err);
     if (status == STATUS_OK)
         status = read_options(own, err);
     if (status == STATUS_OK)
         status = plan_checkpoint(own, err);
     if (status != STATUS_OK)
         return status;
-    const struct target_claim claim = {.name = name,
-                                       .parameters = own->asked ? own->asked : own->job.parameters,
-                                       .replace = config->replace,
-                                       .replace_by_run = config->by_run,
-                                       .verify = config->verify_input,
-                                       .remedy = REMEDY_REPLACE};
     struct result_clusters *about = &own->job.about.clusters;
     snprintf(about->name, sizeof about->name, "%s", name);
     snprintf(about->init, sizeof about->init, "%s", own->init);
@@ -406,7 +399,8 @@ static enum status open_clustering(struct clustering *own, struct error *err)
     for (uint32_t i = 0; i < own->levels.count; i++)
         snprintf(own->job.report->level_name[i], FEATURE_NAME_MAX, i ? "%.*s-%u" : "%.*s",
                  i ? FEATURE_NAME_MAX - 4 : FEATURE_NAME_MAX - 1, name, i + 1);
-    return cluster_job_claim(&own->job, &claim, err);
+    return cluster_job_claim(&own->job, own->asked ? own->asked : own->job.parameters,
+                             REMEDY_REPLACE, err);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -420,7 +414,8 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
                                                 .step = (uint32_t)own->k.step,
                                                 .classes = own->folders.of_row,
                                                 .class_count = own->folders.count,
-                                                .progress = own->config->machine.progress.value};
+                                                .progress =
+                                                    own->config->job.machine.progress.value};
     struct cluster_sweep sweep;
     enum status status =
         cluster_sweep_run(best, &sweep, devices, &own->job.rows, &own->cluster, &values, err);
@@ -446,11 +441,12 @@ static enum status project_rows(struct clustering *own, struct error *err)
                                    .components = (uint32_t)own->projection.pca,
                                    .whiten = own->projection.whiten,
                                    .optional = config->usual_pca,
-                                   .threads = config->machine.threads,
-                                   .stop = config->machine.watch.stop};
+                                   .threads = config->job.machine.threads,
+                                   .stop = config->job.machine.watch.stop};
     if (!own->job.projected)
         return cluster_job_project(&own->job, err);
-    config->machine.progress.step(config->machine.watch.context, "computing principal components");
+    config->job.machine.progress.step(config->job.machine.watch.context,
+                                      "computing principal components");
     const enum status status = pca_fit(&own->job.projection, &own->job.input.source, &pca, err);
     if (status == STATUS_OK && own->projection.pca > 0 && !own->job.projection.components &&
         cluster_job_is_first(&own->job))
@@ -465,16 +461,16 @@ static enum status run_kmeans(struct clustering *own, const struct cluster_devic
                               struct error *err)
 {
     struct clustering_report *report = own->job.report;
-    const struct folders *folders = &own->folders;
+    const struct classes *folders = &own->folders;
     struct cluster_level *level = report->level;
     struct cluster_outcome *outcome = &level->outcome;
     enum status status = STATUS_OK;
     if (!cluster_job_is_first(&own->job) && !is_sweep(own))
         ; /* nothing is compared here */
     else if (own->job.input.result)
-        status = folders_read(&own->folders, own->job.input.result, err);
-    else if (own->config->paths)
-        status = folders_of_paths(&own->folders, &own->job.paths, err);
+        status = folders_read(&own->folders, own->job.input.result, NULL, err);
+    else if (own->config->job.paths)
+        status = folders_read(&own->folders, NULL, &own->job.paths, err);
     if (status != STATUS_OK)
         return status;
     if (own->job.input.comparable.row && folders->of_row)
@@ -503,8 +499,8 @@ static enum status leave_out_rows(struct clustering *own, struct error *err)
         own->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
     const uint64_t rows = own->job.input.whole.rows;
     enum status status =
-        matrix_input_compare(&own->job.input, metric, false, own->config->machine.threads,
-                             own->config->machine.watch.stop, err);
+        matrix_input_compare(&own->job.input, metric, false, own->config->job.machine.threads,
+                             own->config->job.machine.watch.stop, err);
     if (status != STATUS_OK || !own->job.input.comparable.row || !own->weights)
         return status;
     own->fitted_weights = held_array(&own->held, rows, sizeof *own->fitted_weights);
@@ -520,7 +516,7 @@ static enum status make(struct cluster_job *job, const struct cluster_devices *d
                         struct error *err)
 {
     struct clustering *own = (struct clustering *)job;
-    const struct clustering_machine *machine = job->machine;
+    const struct clustering_machine *machine = &job->config->machine;
     enum status status = leave_out_rows(own, err);
     if (status == STATUS_OK)
         status = project_rows(own, err);
@@ -538,7 +534,7 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
                            struct error *err)
 {
     const int64_t start = clock_now();
-    struct clustering own = {.job = {.machine = &config->machine, .report = report, .words = true},
+    struct clustering own = {.job = {.config = &config->job, .report = report, .words = true},
                              .config = config};
     *report = (struct clustering_report){.mini_batch = (uint32_t)config->mini_batch};
     enum status status = open_clustering(&own, err);
@@ -553,7 +549,7 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
         report->seconds = clock_seconds_since(start);
     }
     cluster_job_close(&own.job);
-    folders_clear(&own.folders);
+    classes_clear(&own.folders);
     free(own.weights);
     free(own.asked);
     held_free(&own.held);

@@ -12,10 +12,7 @@
 #define CLUSTERING_TOL 1e-4
 
 struct clustering_config {
-    const char *input, *feature;         /* as matrix_input_open takes them */
-    const char *output;                  /* a separate file, or NULL: the input */
-    const char *paths;                   /* list of the rows' paths (path_list.h); NULL: none */
-    const char *name;                    /* of the result: /clusters/NAME */
+    struct cluster_job_config job;
     struct number_range k;               /* several: keeps the best one, and the measures of all */
     struct cluster_levels_config levels; /* count 0: only k; else k is that of the first level */
     bool lower_k;   /* k is a default: lower it to the number of distinct rows, or */
@@ -36,10 +33,7 @@ struct clustering_config {
     uint64_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */
     double tol;
     double checkpoint_seconds; /* between saved states; 0: none are saved */
-    bool replace;              /* replace a result of that name made with other parameters */
-    bool verify_input;         /* read all rows before trusting a stored result */
     bool by_run;               /* as in struct result_clustering; such a result is replaced */
-    struct clustering_machine machine;
 };
 
 /* Runs, or finds the result in the file. STATUS_USAGE: the name belongs to a result made with other

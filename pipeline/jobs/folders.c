@@ -50,12 +50,18 @@ enum status folder_number(uint32_t *number, struct folder_numbers *table, uint16
     return STATUS_OK;
 }
 
-/* Finds the folders of the images of `result`, or of a list of paths. */
-static enum status number_folders(struct folders *out, struct result *result,
-                                  const struct path_list *list, uint64_t n, struct error *err)
+void classes_clear(struct classes *classes)
+{
+    free(classes->of_row);
+    *classes = (struct classes){0};
+}
+
+enum status folders_read(struct classes *out, struct result *result, const struct path_list *paths,
+                         struct error *err)
 {
     struct folder_numbers table = {0};
-    *out = (struct folders){0};
+    const uint64_t n = paths ? paths->count : result_images(result);
+    *out = (struct classes){.rows = n};
     if (n < 3 || n > UINT32_MAX)
         return STATUS_OK;
     out->of_row = malloc((size_t)n * sizeof *out->of_row);
@@ -65,35 +71,19 @@ static enum status number_folders(struct folders *out, struct result *result,
     for (uint64_t row = 0; row < n && status == STATUS_OK; row++) {
         struct result_image image = {.source = 0};
         size_t length = 0;
-        if (list)
-            image.path_raw = path_list_at(list, row, &length);
+        if (paths)
+            image.path_raw = path_list_at(paths, row, &length);
         else
             status = result_image_at(result, row, &image, err);
         if (status != STATUS_OK)
             break;
-        const char *slash = memrchr(image.path_raw, '/', list ? length : strlen(image.path_raw));
+        const char *slash = memrchr(image.path_raw, '/', paths ? length : strlen(image.path_raw));
         status = folder_number(&out->of_row[row], &table, image.source, image.path_raw,
                                slash ? (size_t)(slash - image.path_raw) : 0, err);
     }
     out->count = table.count;
     free(table.slot);
     if (status != STATUS_OK || out->count < 2 || out->count >= n)
-        folders_clear(out);
+        classes_clear(out);
     return status;
-}
-
-enum status folders_read(struct folders *out, struct result *result, struct error *err)
-{
-    return number_folders(out, result, NULL, result_images(result), err);
-}
-
-enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err)
-{
-    return number_folders(out, NULL, list, list->count, err);
-}
-
-void folders_clear(struct folders *folders)
-{
-    free(folders->of_row);
-    *folders = (struct folders){0};
 }

@@ -5,17 +5,23 @@
 #include "jobs/path_list.h"
 #include "result/result.h"
 
-struct folders {
-    uint32_t *of_row; /* a number below count per image; NULL: the folders are not classes */
+/* The class of an image without one. */
+#define CLASSES_NONE UINT32_MAX
+
+struct classes {
+    uint32_t *of_row; /* per image, below `count` or CLASSES_NONE */
     uint32_t count;
+    uint64_t rows; /* images that have a class */
 };
 
-/* A folder is an image's source and its path without the last component. Folders are classes if
- * there are at least two, and fewer than images. */
-enum status folders_read(struct folders *out, struct result *result, struct error *err);
-/* The same for paths alone. */
-enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
-void folders_clear(struct folders *folders);
+/* Frees the classes of rows and zeroes *classes. */
+void classes_clear(struct classes *classes);
+
+/* The folders of the images of `result` or, if `paths` is not NULL, of these paths alone: a folder is
+ * an image's source and its path without the last component. Folders are classes if there are at
+ * least two, and fewer than images; else out->of_row is NULL. */
+enum status folders_read(struct classes *out, struct result *result, const struct path_list *paths,
+                         struct error *err);
 
 /* Numbers folders in the order in which they are looked up; initially zeroed. The owner frees
  * `slot`. */

@@ -1,6 +1,5 @@
 /* labelling.c: wires the labelling of rows by given centroids. */
 #include "jobs/labelling.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/labelled.h"
@@ -19,7 +18,6 @@ struct labelling {
     struct cluster_job
         job; /* must be first: `make` receives it. Its levels have centroids and, except the first,
               * their parents as labels */
-    const struct labelling_config *config;
     struct result *from; /* the file of the centroids */
     const struct result_clusters *clusters;
     struct cluster_config cluster;
@@ -138,19 +136,18 @@ static enum status read_levels(struct labelling *own, struct error *err)
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-static enum status open_labelling(struct labelling *own, struct error *err)
+static enum status open_labelling(struct labelling *own, const char *centroids, struct error *err)
 {
-    const struct labelling_config *config = own->config;
     struct cluster_job *job = &own->job;
+    const struct clustering_machine *machine = &job->config->machine;
     enum projection_space metric;
-    enum status status = result_open(&own->from, config->centroids, err);
+    enum status status = result_open(&own->from, centroids, err);
     if (status == STATUS_OK)
-        status = choose_clusters(&own->clusters, own->from, config->name, err);
+        status = choose_clusters(&own->clusters, own->from, job->config->name, err);
     if (status != STATUS_OK)
         return status;
     const struct result_clusters *clusters = own->clusters;
-    status = cluster_job_open(job, config->input, config->feature, clusters->feature, config->paths,
-                              config->output, err);
+    status = cluster_job_open(job, clusters->feature, err);
     if (status == STATUS_OK)
         status = match_features(own, err);
     if (status != STATUS_OK)
@@ -158,7 +155,7 @@ static enum status open_labelling(struct labelling *own, struct error *err)
     if (!projection_space(&metric, clusters->metric))
         return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
                          own->from->path, clusters->name, clusters->metric);
-    clustering_config_of(&own->cluster, &config->machine);
+    clustering_config_of(&own->cluster, machine);
     own->cluster.k = clusters->k;
     own->cluster.metric = (enum cluster_metric)metric;
     job->projected = clusters->columns > 0;
@@ -171,7 +168,7 @@ static enum status open_labelling(struct labelling *own, struct error *err)
     const char *space = job->projected ? clusters->space : clusters->metric;
     const bool cosine = strcmp(space, metric_names[METRIC_COSINE]) == 0;
     status = matrix_input_compare(&job->input, cosine ? METRIC_COSINE : METRIC_EUCLIDEAN, false,
-                                  config->machine.threads, config->machine.watch.stop, err);
+                                  machine->threads, machine->watch.stop, err);
     if (status == STATUS_OK)
         status = read_levels(own, err);
     if (status == STATUS_OK && job->projected &&
@@ -181,12 +178,8 @@ static enum status open_labelling(struct labelling *own, struct error *err)
         status = cluster_job_project(job, err);
     if (status == STATUS_OK)
         status = write_parameters(own, err);
-    const struct target_claim claim = {.name = clusters->name,
-                                       .parameters = job->parameters,
-                                       .replace = config->replace,
-                                       .verify = config->verify_input,
-                                       .remedy = REMEDY_REPLACE_LABELS};
-    return status == STATUS_OK ? cluster_job_claim(job, &claim, err) : status;
+    return status == STATUS_OK ? cluster_job_claim(job, job->parameters, REMEDY_REPLACE_LABELS, err)
+                               : status;
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -195,7 +188,7 @@ static enum status make(struct cluster_job *job, const struct cluster_devices *d
                         struct error *err)
 {
     struct labelling *own = (struct labelling *)job;
-    const struct clustering_machine *machine = job->machine;
+    const struct clustering_machine *machine = &job->config->machine;
     struct clustering_report *report = job->report;
     struct cluster_outcome *out = &report->level[0].outcome;
     const bool first = cluster_job_is_first(job);
@@ -220,18 +213,14 @@ static enum status make(struct cluster_job *job, const struct cluster_devices *d
     return status;
 }
 
-enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
-                          struct error *err)
+enum status labelling_run(struct clustering_report *report, const char *centroids,
+                          const struct cluster_job_config *config, struct error *err)
 {
-    const int64_t start = clock_now();
-    struct labelling own = {.job = {.machine = &config->machine, .report = report},
-                            .config = config};
+    struct labelling own = {.job = {.config = config, .report = report}};
     *report = (struct clustering_report){0};
-    enum status status = open_labelling(&own, err);
+    enum status status = open_labelling(&own, centroids, err);
     if (status == STATUS_OK)
         status = cluster_job_run(&own.job, CLUSTERING_DEVICES, &own.cluster.reading, make, err);
-    if (status == STATUS_OK && cluster_job_is_first(&own.job))
-        report->seconds = clock_seconds_since(start);
     cluster_job_close(&own.job);
     result_close(&own.from);
     return status;

@@ -1,6 +1,7 @@
 /* machine.c: decides which of the chosen devices work together. */
 #include "jobs/machine.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "ranks/processes.h"
 #include <stdio.h>
 
@@ -10,7 +11,6 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
 {
     struct error failed = ERROR_INIT;
     char line[1200];
-    size_t used = 0;
     struct ocl_selection found = machine->found;
     *out = (struct clustering_contexts){.devices.contexts = out->context};
     if (machine->find_devices &&
@@ -36,13 +36,11 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
                             error_line(line, sizeof line, &failed));
             continue;
         }
-        used += (size_t)snprintf(out->names + used, sizeof out->names - used, "%s%s",
-                                 out->devices.count ? " + " : "", device->name);
-        used = used < sizeof out->names ? used : sizeof out->names - 1;
+        text_add(out->names, sizeof out->names, " + ", "%s", device->name);
         out->devices.count++;
     }
     if (out->devices.count > 0 && machine->processes)
-        snprintf(out->names + used, sizeof out->names - used, ", %u ranks",
+        text_add(out->names, sizeof out->names, ", ", "%u ranks",
                  processes_comm(machine->processes)->size);
     if (out->devices.count > 0)
         return STATUS_OK;

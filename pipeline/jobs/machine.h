@@ -41,6 +41,18 @@ struct clustering_machine {
     struct clustering_progress progress;
 };
 
+/* What a job that stores clusters of rows is given, whether it finds them or, as labelling.h, knows
+ * their centroids. */
+struct cluster_job_config {
+    const char *input, *feature; /* as matrix_input_open takes them */
+    const char *output;          /* a separate file, or NULL: the input */
+    const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
+    const char *name;            /* of the result: /clusters/NAME */
+    bool replace;                /* replace a result of that name made with other parameters */
+    bool verify_input;           /* read all rows before trusting a stored result */
+    struct clustering_machine machine;
+};
+
 /* Contexts on the devices that share a job, or on this process's device. */
 struct clustering_contexts {
     struct ocl_context *context[CLUSTERING_DEVICES];

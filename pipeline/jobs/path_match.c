@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
+#include "base/text.h"
 #include "sources/filelist.h"
 #include <limits.h>
 #include <stdio.h>
@@ -41,11 +42,8 @@ struct names {
 
 static void note(struct names *names, const char *shown)
 {
-    const size_t used = strlen(names->text);
-    if (names->count < NAMED)
-        snprintf(names->text + used, names->size - used, "%s%s", names->count ? ", " : "", shown);
-    else if (names->count == NAMED)
-        snprintf(names->text + used, names->size - used, ", ...");
+    if (names->count <= NAMED)
+        text_add_name(names->text, names->size, names->count < NAMED ? shown : "...");
     names->count++;
 }
 
