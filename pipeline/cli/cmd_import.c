@@ -25,14 +25,16 @@ static void tell(const struct importing_report *report, const char *name,
 {
     struct json *json = report_open(options);
     const char *file = PATH_TEXT(options->operand[0]);
-    if (report->missing > 0)
+    if (report->match.missing > 0)
         log_message(LOG_NOTICE, "notice: %s %s no row and %s NaN: %s",
-                    NUMBER_OF(report->missing, "image"), report->missing == 1 ? "has" : "have",
-                    report->missing == 1 ? "is" : "are", report->first_missing);
-    if (report->unused > 0)
+                    NUMBER_OF(report->match.missing, "image"),
+                    report->match.missing == 1 ? "has" : "have",
+                    report->match.missing == 1 ? "is" : "are", report->match.first_missing);
+    if (report->match.unused > 0)
         log_message(LOG_NOTICE, "notice: %s %s to no image of %s and %s left out: %s",
-                    NUMBER_OF(report->unused, "row"), report->unused == 1 ? "belongs" : "belong",
-                    file, report->unused == 1 ? "was" : "were", report->first_unused);
+                    NUMBER_OF(report->match.unused, "row"),
+                    report->match.unused == 1 ? "belongs" : "belong", file,
+                    report->match.unused == 1 ? "was" : "were", report->match.first_unused);
     if (report->clusterings_removed > 0)
         log_message(LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
                     NUMBER_OF(report->clusterings_removed, "clustering"), name,
@@ -56,8 +58,8 @@ static void tell(const struct importing_report *report, const char *name,
     json_uint(json, "images", report->images);
     json_uint(json, "dimension", report->dimension);
     json_uint(json, "rows", report->rows);
-    json_uint(json, "images_without_row", report->missing);
-    json_uint(json, "rows_without_image", report->unused);
+    json_uint(json, "images_without_row", report->match.missing);
+    json_uint(json, "rows_without_image", report->match.unused);
     json_string(json, "type", report->type);
     report_bytes(json, "from", report->from);
     json_string(json, "digest", report->digest);
@@ -92,6 +94,7 @@ static enum status run_import(const struct options *options, struct error *err)
     enum status status = importing_run(&report, &config, err);
     if (status == STATUS_OK)
         tell(&report, name, options);
+    path_match_clear(&report.match);
     free(name);
     return status;
 }

@@ -448,7 +448,6 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
         status = merge_files(&merged, &config, err);
         progress_end(ranks->progress);
     }
-    report->file_written = status == STATUS_OK && !current;
     report->seconds = clock_seconds_since(clock_process_start());
     return status;
 }

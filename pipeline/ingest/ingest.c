@@ -607,7 +607,6 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     enum status status = store_finish(ingest->store, &run, &report->summary, err);
     report->stage[STAGE_STORE].busy += clock_seconds_since(start);
     trace_span(config->trace, track, "write file", start, clock_now(), NULL);
-    report->file_written = status == STATUS_OK && !report->summary.unchanged;
     if (status == STATUS_INTERRUPTED)
         report->sealed = journal_count(store_journal(ingest->store));
     return status;

@@ -26,7 +26,7 @@ enum ingest_thumbnails {
 struct ingest_progress {
     const char *phase;    /* "walking", "sample", "codebook", "images", "writing" */
     uint64_t done, total; /* items: images, failures and skipped files */
-    uint64_t images, failed, skipped, unchanged;
+    uint64_t images, failed, unchanged;
     uint64_t bytes_done, bytes_total; /* of files */
     double seconds;                   /* since the phase started */
 };
@@ -139,7 +139,6 @@ struct ingest_report {
     struct store_summary summary; /* contents of the new file */
     uint32_t sample;              /* images that codebooks were learned from; 0: nothing learned */
     bool few;                     /* there were too few: the features are those of config->few */
-    bool file_written;            /* false: no changes, or interrupted */
     uint64_t sealed;              /* if interrupted: records kept for the next run */
 };
 

@@ -72,7 +72,6 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     progress->bytes_done += picture->record.image.bytes;
     progress->images = report->images_ok;
     progress->failed = report->images_failed;
-    progress->skipped = report->files_not_images;
     progress->unchanged = report->images_unchanged;
     pthread_mutex_unlock(&recorder->job->lock);
 }

@@ -13,7 +13,6 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "jobs/matrix_input.h"
-#include "jobs/path_match.h"
 #include "result/imported.h"
 #include "result/workdir.h"
 #include <math.h>
@@ -32,7 +31,7 @@ struct job {
     struct result *result;
     struct matrix_input input;
     struct path_list list;
-    struct path_match match;   /* row NULL: by order */
+    struct path_match *match;  /* the report's */
     struct matrix_source rows; /* one for each image */
     struct workdir *lock;
     uint64_t rows_at_once;
@@ -94,7 +93,7 @@ static enum status read_by_path(void *context, uint64_t first, uint64_t count, f
     const size_t columns = job->input.source.dimension;
     uint64_t found = 0;
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t row = job->match.row[first + i];
+        const uint64_t row = job->match->row[first + i];
         if (row != PATH_LIST_NONE)
             job->wanted[found++] = (struct wanted){row, i};
         else
@@ -164,21 +163,13 @@ static enum status match_rows(struct job *job, struct importing_report *report, 
         path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
     if (status != STATUS_OK)
         return status;
-    status = path_match_make(&job->match, &job->list, job->result, err);
-    if (status != STATUS_OK)
+    status = path_match_make(job->match, &job->list, job->result, err);
+    if (status != STATUS_OK || job->match->missing == 0 || config->allow_missing)
         return status;
-    report->missing = job->match.missing;
-    report->unused = job->match.unused;
-    snprintf(report->first_missing, sizeof report->first_missing, "%s", job->match.first_missing);
-    snprintf(report->first_unused, sizeof report->first_unused, "%s", job->match.first_unused);
-    if (report->missing > 0 && !config->allow_missing) {
-        error_set(err, STATUS_FAILED, "%s of %llu %s no path in %s: %s",
-                  NUMBER_OF(report->missing, "image"), (unsigned long long)report->images,
-                  report->missing == 1 ? "has" : "have", list, report->first_missing);
-        error_remedy(err, REMEDY_ALLOW_MISSING);
-        return STATUS_FAILED;
-    }
-    return STATUS_OK;
+    error_set(err, STATUS_FAILED, "%s of %llu %s no path in %s: %s",
+              NUMBER_OF(job->match->missing, "image"), (unsigned long long)report->images,
+              job->match->missing == 1 ? "has" : "have", list, job->match->first_missing);
+    return error_remedy(err, REMEDY_ALLOW_MISSING);
 }
 
 static enum status job_open(struct job *job, struct importing_report *report, struct error *err)
@@ -213,10 +204,10 @@ static enum status job_open(struct job *job, struct importing_report *report, st
         return status;
     job->rows = (struct matrix_source){.rows = report->images,
                                        .dimension = source->dimension,
-                                       .read = job->match.row ? read_by_path : read_by_order,
+                                       .read = job->match->row ? read_by_path : read_by_order,
                                        .context = job};
     job->rows_at_once = matrix_rows_at_once(&job->rows);
-    if (!job->match.row)
+    if (!job->match->row)
         return STATUS_OK;
     /* The memory for gathering, without the block: an entry for each of its rows, and the rows
      * being read. */
@@ -235,7 +226,7 @@ enum status importing_run(struct importing_report *report, const struct importin
                           struct error *err)
 {
     const int64_t start = clock_now();
-    struct job job = {.config = config};
+    struct job job = {.config = config, .match = &report->match};
     *report = (struct importing_report){.rows = 0};
     enum status status = job_open(&job, report, err);
     const struct imported_feature feature = {.name = config->name,
@@ -264,7 +255,6 @@ enum status importing_run(struct importing_report *report, const struct importin
         status = matrix_input_digest(&job.input, report->digest, err);
     report->seconds = (double)(clock_now() - start) * 1e-9;
     workdir_release(&job.lock);
-    path_match_clear(&job.match);
     path_list_close(&job.list);
     matrix_input_close(&job.input);
     result_close(&job.result);

@@ -5,6 +5,7 @@
 
 #include "base/watch.h"
 #include "features/feature.h"
+#include "jobs/path_match.h"
 
 struct importing_config {
     const char *file;   /* the clpipe file */
@@ -18,9 +19,8 @@ struct importing_config {
 };
 
 struct importing_report {
-    uint64_t rows, images;    /* of the matrix; of the file */
-    uint64_t missing, unused; /* images without a row; rows without an image */
-    char first_missing[320], first_unused[320];
+    uint64_t rows, images;   /* of the matrix; of the file */
+    struct path_match match; /* of images and rows; row NULL: by order */
     uint32_t dimension;
     char type[12]; /* of the values in the input */
     char from[256];
@@ -31,7 +31,8 @@ struct importing_report {
 };
 
 /* STATUS_USAGE: no such input, the name is taken or invalid; STATUS_FAILED: the numbers of rows and
- * images differ, values are not finite, paths do not match. A failure leaves the file unchanged. */
+ * images differ, values are not finite, paths do not match. A failure leaves the file unchanged. Clear
+ * report->match even after a failure. */
 enum status importing_run(struct importing_report *report, const struct importing_config *config,
                           struct error *err);
 
