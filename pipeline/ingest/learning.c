@@ -59,7 +59,6 @@ struct learning {
     pthread_mutex_t opening; /* held while a candidate is taken and, if order matters, opened */
     pthread_mutex_t lock;    /* guards the following; taken after `opening` */
     uint32_t next, in_round, decoded, unreadable;
-    struct error error; /* the first */
 };
 
 uint32_t learning_pictures(const struct learning *learning)
@@ -211,22 +210,12 @@ static bool decode_image(struct taken *taken, struct learning *learning, struct 
 
 /* --- a thread -------------------------------------------------------------------------------- */
 
-static void fail(struct learning *learning, const struct error *err)
-{
-    pthread_mutex_lock(&learning->lock);
-    if (learning->error.status == STATUS_OK)
-        learning->error = *err;
-    pthread_mutex_unlock(&learning->lock);
-    budget_abort(learning->budget);
-}
-
 /* The next candidate of the round; UINT32_MAX: no more, or no longer needed. */
 static uint32_t next_candidate(struct learning *learning)
 {
     uint32_t next = UINT32_MAX;
     pthread_mutex_lock(&learning->lock);
-    if (learning->next < learning->in_round && learning->error.status == STATUS_OK &&
-        stop_requested(learning->job->stop) == STOP_NONE)
+    if (learning->next < learning->in_round && stop_requested(learning->job->stop) == STOP_NONE)
         next = learning->round[learning->next++];
     pthread_mutex_unlock(&learning->lock);
     return next;
@@ -308,8 +297,10 @@ static void *take_candidates(void *argument)
             learning->shown = clock_now();
         }
     }
-    if (!going)
-        fail(learning, &err);
+    if (!going) {
+        ingest_job_fail(learning->job, &err);
+        budget_abort(learning->budget);
+    }
     decode_close(&decode);
     return NULL;
 }
@@ -349,11 +340,12 @@ static enum status run_rounds(struct learning *learning, struct error *err)
         learning->in_round = files;
         threads_run(take_candidates, learning, learning->job->config->threads);
         show_sample(learning, learning_pictures(learning));
-        status = learning->error.status != STATUS_OK
-                     ? learning->error.status
+        const struct error *failed = &learning->job->error;
+        status = failed->status != STATUS_OK
+                     ? failed->status
                      : stop_check(learning->job->stop, "decoding the sample", err);
-        if (learning->error.status != STATUS_OK && err)
-            *err = learning->error;
+        if (failed->status != STATUS_OK && err)
+            *err = *failed;
     }
     return status;
 }
@@ -379,8 +371,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
                                   .features = features,
                                   .pictures = pictures,
                                   .caller = pthread_self(),
-                                  .start = clock_now(),
-                                  .error = ERROR_INIT};
+                                  .start = clock_now()};
     pthread_mutex_init(&learning->opening, NULL);
     pthread_mutex_init(&learning->lock, NULL);
     ingest_job_phase(learning->job, "sample", 0, 0, learning->start);

@@ -226,13 +226,10 @@ static char *describe(const struct shards *shards)
     if (config->feature)
         add_root(&json, shards, "/features", config->feature, "");
     if (shards->flags.feature) {
-        struct sha256 state;
         uint8_t digest[32];
         char hex[65];
-        sha256_init(&state);
-        sha256_update(&state, shards->flags.of,
-                      result_images(config->result) * sizeof *shards->flags.of);
-        sha256_final(&state, digest);
+        sha256_of(digest, shards->flags.of,
+                  result_images(config->result) * sizeof *shards->flags.of);
         sha256_hex(hex, digest);
         json_string(&json, "flags", hex);
     }
