@@ -71,7 +71,7 @@ static uint8_t natural(uint32_t x, uint32_t y, uint32_t channel, uint32_t noise)
     return (uint8_t)(value < 255 ? value : 255);
 }
 
-static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum bench_fill fill)
+void bench_pixels(uint8_t *pixels, size_t bytes, uint32_t width, enum bench_fill fill)
 {
     uint32_t state = RANDOM_START;
     for (size_t i = 0; i < bytes; i++) {
@@ -79,7 +79,7 @@ static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum benc
         uint32_t pixel = (uint32_t)(i / 3), channel = (uint32_t)(i % 3);
         switch (fill) {
         case BENCH_CONSTANT:
-            pixels[i] = 200;
+            pixels[i] = 255;
             break;
         case BENCH_TWO:
             pixels[i] = state >> 31 ? 254 : 1;
@@ -89,6 +89,9 @@ static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum benc
             break;
         case BENCH_SORTED:
             pixels[i] = (uint8_t)(i * 256 / bytes);
+            break;
+        case BENCH_GRADIENT:
+            pixels[i] = (uint8_t)(i / 3 + i % 3 * 40);
             break;
         default:
             pixels[i] = (uint8_t)(state >> 24);
@@ -113,7 +116,7 @@ enum status bench_fill(struct bench *bench, enum bench_shape shape, enum bench_f
     bench->stride = (picture + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     bench->pictures = (uint32_t)((bench->capacity - picture) / bench->stride + 1);
     const size_t period = row * period_rows(bench);
-    make_period(bench->host, period, bench->width, fill);
+    bench_pixels(bench->host, period, bench->width, fill);
     for (size_t at = period; at < picture; at += period)
         memcpy(bench->host + at, bench->host, picture - at < period ? picture - at : period);
     for (uint32_t i = 1; i < bench->pictures; i++)

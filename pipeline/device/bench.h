@@ -10,8 +10,12 @@ enum bench_fill {
     BENCH_NATURAL,
     BENCH_RANDOM,
     BENCH_SORTED,
-    BENCH_FILLS
+    BENCH_FILLS,
+    BENCH_GRADIENT = BENCH_FILLS, /* for the self-test */
 };
+
+/* Fills rows of `width` pixels. */
+void bench_pixels(uint8_t *pixels, size_t bytes, uint32_t width, enum bench_fill fill);
 
 /* "constant", "two", "natural", "random", "sorted"; NULL past the last. */
 const char *bench_fill_name(unsigned fill);

@@ -138,7 +138,7 @@ static enum status prove_entropy(void *state, struct error *err)
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < entropy->programs && status == STATUS_OK; i++)
         status = proof_check(&entropy_step, programs, entropy->program[i].options, entropy->context,
-                             err);
+                             NULL, NULL, err);
     return status;
 }
 

@@ -415,7 +415,7 @@ static enum status prove_net(void *state, struct error *err)
              ocl_range_option(ocl_context_device(net->context)), NET_SOURCES,
              net->engine ? host_engine_kernels(net->engine) : "kernels", net->model->digest,
              net->output->name);
-    return proof_check_by(&net_step, programs, options, net->context, test_node, &node, err);
+    return proof_check(&net_step, programs, options, net->context, test_node, &node, err);
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

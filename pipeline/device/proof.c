@@ -19,12 +19,12 @@ static enum status fail_proof(const struct step *step, const struct ocl_device *
     return step->otherwise ? STATUS_FAILED : error_remedy(err, REMEDY_OTHER_DEVICE);
 }
 
-enum status proof_check_by(const struct step *step, const char *const *programs,
-                           const char *options, struct ocl_context *context,
-                           enum status (*test)(uint64_t *compared, uint64_t *wrong,
-                                               struct ocl_context *context, const void *subject,
-                                               struct error *err),
-                           const void *subject, struct error *err)
+enum status proof_check(const struct step *step, const char *const *programs, const char *options,
+                        struct ocl_context *context,
+                        enum status (*test)(uint64_t *compared, uint64_t *wrong,
+                                            struct ocl_context *context, const void *subject,
+                                            struct error *err),
+                        const void *subject, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
     char key[OCL_KEY];
@@ -37,7 +37,8 @@ enum status proof_check_by(const struct step *step, const char *const *programs,
     }
     if (proven)
         return STATUS_OK;
-    if (test(&compared, &wrong, context, subject, err) != STATUS_OK)
+    if ((test ? test(&compared, &wrong, context, subject, err)
+              : step->self_test(&compared, &wrong, context, err)) != STATUS_OK)
         return STATUS_FAILED;
     if (wrong > 0)
         return fail_proof(step, device, compared, wrong, err);
@@ -46,18 +47,6 @@ enum status proof_check_by(const struct step *step, const char *const *programs,
             ocl_program_set_proven(key);
     }
     return STATUS_OK;
-}
-
-static enum status test_itself(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                               const void *step, struct error *err)
-{
-    return ((const struct step *)step)->self_test(compared, wrong, context, err);
-}
-
-enum status proof_check(const struct step *step, const char *const *programs, const char *options,
-                        struct ocl_context *context, struct error *err)
-{
-    return proof_check_by(step, programs, options, context, test_itself, step, err);
 }
 
 /* Sets the parts' output shapes and offsets, the table, and the total counts. */

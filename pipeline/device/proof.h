@@ -5,18 +5,14 @@
 
 #include "device/step.h"
 
-/* Runs the step's self-test unless all its programs, built with `options`, are recorded as proven.
- * programs: ends with NULL. */
+/* Runs the step's self-test, or `test`, which gets `subject`, unless all its programs, built with
+ * `options`, are recorded as proven. programs: ends with NULL. */
 enum status proof_check(const struct step *step, const char *const *programs, const char *options,
-                        struct ocl_context *context, struct error *err);
-
-/* The same with another test, which gets `subject`. */
-enum status proof_check_by(const struct step *step, const char *const *programs,
-                           const char *options, struct ocl_context *context,
-                           enum status (*test)(uint64_t *compared, uint64_t *wrong,
-                                               struct ocl_context *context, const void *subject,
-                                               struct error *err),
-                           const void *subject, struct error *err);
+                        struct ocl_context *context,
+                        enum status (*test)(uint64_t *compared, uint64_t *wrong,
+                                            struct ocl_context *context, const void *subject,
+                                            struct error *err),
+                        const void *subject, struct error *err);
 
 /* A part to run through a step. */
 struct proof_part {

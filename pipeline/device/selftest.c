@@ -5,7 +5,7 @@
 
 #include "base/held.h"
 #include "base/log.h"
-#include "base/random.h"
+#include "device/bench.h"
 #include "features/kind.h"
 
 #include <stdio.h>
@@ -31,32 +31,10 @@ static const struct {
 #define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
 
 /* The brief test uses the first two: all additions collide, and none do. */
-enum fill { FILL_CONSTANT, FILL_RANDOM, FILL_TWO, FILL_SORTED, FILL_GRADIENT, FILLS };
+static const enum bench_fill fills[] = {BENCH_CONSTANT, BENCH_RANDOM, BENCH_TWO, BENCH_SORTED,
+                                        BENCH_GRADIENT};
+#define FILLS       (int)(sizeof fills / sizeof *fills)
 #define FILLS_BRIEF 2
-
-static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
-{
-    uint32_t state = RANDOM_START;
-    for (size_t i = 0; i < bytes; i++) {
-        random_next(&state);
-        switch (fill) {
-        case FILL_CONSTANT:
-            pixels[i] = 255;
-            break;
-        case FILL_TWO:
-            pixels[i] = state & 1 ? 254 : 1;
-            break;
-        case FILL_SORTED:
-            pixels[i] = (uint8_t)(i * 255 / bytes);
-            break;
-        case FILL_GRADIENT:
-            pixels[i] = (uint8_t)(i / 3 + i % 3 * 40);
-            break;
-        default:
-            pixels[i] = (uint8_t)(state >> 24);
-        }
-    }
-}
 
 /* A built pass under test. */
 struct rig {
@@ -118,12 +96,12 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
 /* One picture with one fill, in tiles of the pass's size and in small ones, so that cells have one
  * tile or several. */
 static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct rig *rig,
-                                   const struct histogram_part *part, enum fill fill,
+                                   const struct histogram_part *part, enum bench_fill fill,
                                    struct error *err)
 {
     const struct histogram_pass *pass = &rig->histogram->pass[rig->pass];
     const uint32_t counters = rig->features->counters;
-    fill_pixels(rig->pixel, pixel_bytes(part, rig->border), fill);
+    bench_pixels(rig->pixel, pixel_bytes(part, rig->border), part->stride / 3, fill);
     memset(rig->want, 0, counters * sizeof *rig->want);
     for (unsigned i = 0; i < pass->count; i++) {
         const struct feature *feature = &rig->features->feature[pass->feature[i]];
@@ -184,9 +162,9 @@ static enum status check_pass(uint64_t *compared, uint64_t *wrong, struct histog
     enum status status = rig_open(&rig, histogram, pass, brief, err);
     for (unsigned s = 0; s < SHAPES - brief; s++) {
         const struct histogram_part part = part_of(s, rig.border);
-        const int fills = brief || s == SHAPES - 1 ? FILLS_BRIEF : FILLS;
-        for (int fill = 0; fill < fills && status == STATUS_OK; fill++)
-            status = compare_picture(compared, wrong, &rig, &part, (enum fill)fill, err);
+        const int tried = brief || s == SHAPES - 1 ? FILLS_BRIEF : FILLS;
+        for (int i = 0; i < tried && status == STATUS_OK; i++)
+            status = compare_picture(compared, wrong, &rig, &part, fills[i], err);
     }
     ocl_buffer_release(&rig.counters);
     ocl_buffer_release(&rig.tiles);

@@ -210,8 +210,8 @@ static enum status prove_words(void *state, struct error *err)
     const struct slot_kernel *words = state;
     const char *const programs[] = {words_step.kernels[0],
                                     words->count > 1 ? words_step.kernels[1] : NULL, NULL};
-    return proof_check_by(&words_step, programs, words->options, words->context, test_feature,
-                          words->node->config, err);
+    return proof_check(&words_step, programs, words->options, words->context, test_feature,
+                       words->node->config, err);
 }
 
 /* With random codebooks. */
