@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "ranks/processes.h"
 #include "result/clusters.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,24 @@ static enum status read_found(struct cluster_job *job, struct error *err)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
+static void *close_contexts(void *contexts)
+{
+    clustering_contexts_close(contexts);
+    return NULL;
+}
+
+/* Stores the result while the contexts are closed: a driver takes as long. */
+static enum status store_and_close(struct cluster_job *job, struct clustering_contexts *contexts,
+                                   struct error *err)
+{
+    pthread_t closing;
+    const bool aside = !pthread_create(&closing, NULL, close_contexts, contexts);
+    const enum status status = store(job, err);
+    if (aside)
+        pthread_join(closing, NULL);
+    return status;
+}
+
 /* A result is complete without words, so a failure is only a notice. */
 static void find_words(struct clustering_report *report)
 {
@@ -257,7 +276,7 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
         for (uint32_t i = 0; i < report->level_count && status == STATUS_OK && first; i++)
             status = spread_rows(&report->level[i].outcome, job, err);
         if (status == STATUS_OK && first)
-            status = store(job, err);
+            status = store_and_close(job, &contexts, err);
         clustering_contexts_close(&contexts);
     }
     if (status != STATUS_OK || !first)

@@ -24,7 +24,7 @@
 /* Parts of a split for each thread before ranks exchange what they found. */
 #define GROUP_EACH 4u
 /* Rows that a thread reads at a time, one by one, to resample. */
-#define LISTED_PIECE 64u
+#define LISTED_PIECE 16u
 /* Bytes of a centroid's value on a device: float32 twice, panels, float16 twice, and a sum. */
 #define OF_CENTROID 24ull
 
