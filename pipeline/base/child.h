@@ -3,7 +3,6 @@
 #define CLPIPE_BASE_CHILD_H
 
 #include "base/error.h"
-#include <stdbool.h>
 
 struct child {
     enum status (*work)(void *answer, void (*line)(const char *line, void *context), void *context,

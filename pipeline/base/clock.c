@@ -1,7 +1,6 @@
 /* clock.c: monotonic time for measuring and waiting, calendar time for records. */
 #include "base/clock.h"
 #include "base/parse.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 #define NANOSECONDS INT64_C(1000000000)

@@ -3,7 +3,6 @@
 #include "base/path.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

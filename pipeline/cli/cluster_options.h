@@ -2,9 +2,7 @@
 #ifndef CLPIPE_CLI_CLUSTER_OPTIONS_H
 #define CLPIPE_CLI_CLUSTER_OPTIONS_H
 
-#include "cli/compute.h"
 #include "cli/option_rows.h"
-#include "cli/progress.h"
 #include "jobs/clustering.h"
 #include "kmeans/method.h"
 

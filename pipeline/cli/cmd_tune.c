@@ -6,7 +6,6 @@
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
-#include "device/staging.h"
 #include "device/tuner.h"
 #include "ingest/bounds.h"
 

@@ -2,9 +2,7 @@
 #ifndef CLPIPE_CLI_INGEST_STEP_H
 #define CLPIPE_CLI_INGEST_STEP_H
 
-#include "cli/compute.h"
 #include "cli/ingest_options.h"
-#include "cli/progress.h"
 #include "cli/takeover.h"
 #include "ingest/ingest.h"
 

@@ -1,6 +1,5 @@
 /* report_json.c: --json, and checks of what it could overwrite. */
 #include "cli/report_json.h"
-#include "base/output.h"
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/remedy.h"

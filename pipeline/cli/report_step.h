@@ -3,9 +3,7 @@
 #define CLPIPE_CLI_REPORT_STEP_H
 
 #include "base/json.h"
-#include "cli/compute.h"
 #include "cli/options.h"
-#include "cli/progress.h"
 #include "report/pages.h"
 
 /* The default of report's -o: "F-report" for F.h5; the caller frees it. */

@@ -3,8 +3,6 @@
 #define CLPIPE_CLI_ROW_TABLE_H
 
 #include "base/json.h"
-#include "cli/options.h"
-#include "cli/sink.h"
 
 struct table {
     struct sink *sink;

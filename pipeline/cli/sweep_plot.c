@@ -1,10 +1,8 @@
 /* sweep_plot.c: one panel for each measure. In a terminal, the measure by which k was chosen has
  * several lines, the others one; each panel is scaled to its own range of values. */
 #include "cli/sweep_plot.h"
-#include "base/output.h"
 #include "base/path.h"
 #include "cli/sink.h"
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

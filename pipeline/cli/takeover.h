@@ -5,7 +5,6 @@
 
 #include "cli/ingest_options.h"
 #include "result/codebooks.h"
-#include "result/parameters.h"
 #include "result/signature.h"
 #include "sources/place.h"
 

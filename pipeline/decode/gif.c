@@ -6,7 +6,6 @@
  * caller's rows; only interlaced frames are buffered. */
 #include "decode/codec.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #define CLPIPE_DECODE_ISOLATE_WIRE_H
 
 #include "decode/decode.h"
-#include <stdatomic.h>
 #include <sys/types.h>
 
 enum isolate_op {

@@ -10,7 +10,6 @@
 #include "decode/isolate_wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "decode/dct.h"
 
-#include <stddef.h>
 #include <stdio.h> /* needed by jpeglib.h */
 
 #include <jpeglib.h>

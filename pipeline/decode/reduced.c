@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Fraction bits of the transform's factors. */
 #define BITS 12

@@ -20,7 +20,6 @@
 #include "decode/dct.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define STREAM_SLOTS     6u   /* blocks of an MCU, at most: 4:2:0 */

@@ -2,8 +2,6 @@
  * first. */
 #include "decode/tiff_pixels.h"
 
-#include "decode/codec.h"
-
 #include <string.h>
 
 /* Sample i of a row with `bits` bits per sample. */

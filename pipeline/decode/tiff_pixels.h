@@ -4,7 +4,6 @@
 
 #include "decode/decode.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum tiff_kind { TIFF_BLACK_IS_0, TIFF_WHITE_IS_0, TIFF_PALETTE, TIFF_RGB, TIFF_CMYK };

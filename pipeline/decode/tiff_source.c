@@ -4,8 +4,6 @@
 
 #include "decode/codec.h"
 
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

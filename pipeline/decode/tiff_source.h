@@ -2,8 +2,6 @@
 #ifndef CLPIPE_DECODE_TIFF_SOURCE_H
 #define CLPIPE_DECODE_TIFF_SOURCE_H
 
-#include "base/failure.h"
-#include "decode/input.h"
 #include <stdbool.h>
 #include <stdint.h>
 

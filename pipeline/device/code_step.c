@@ -6,8 +6,6 @@
 #include "device/slot_kernel.h"
 #include "features/code.h"
 
-#include <stdlib.h>
-
 static void count_part(uint32_t *count, const void *state, const struct part_shape *in)
 {
     (void)in;

@@ -7,8 +7,6 @@
 #include "features/kind.h"
 #include "features/quality.h"
 
-#include <stdlib.h>
-
 static void count_part(uint32_t *count, const void *state, const struct part_shape *in)
 {
     count[0] = in->bytes > 0;

@@ -6,7 +6,6 @@
 #include "scale_part.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* --- the step -------------------------------------------------------------------------------- */
 

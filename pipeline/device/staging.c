@@ -10,7 +10,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "base/parse.h"
 
 /* Slots allocated before decoding starts; pinning memory takes longer than filling it. */
 #define SLOTS_FIRST 2u

@@ -8,7 +8,6 @@
 #include "device/slot_kernel.h"
 #include "thumbnail_part.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 uint32_t thumbnail_words(uint32_t size)

@@ -2,7 +2,6 @@
 #ifndef CLPIPE_FEATURES_PCA_H
 #define CLPIPE_FEATURES_PCA_H
 
-#include "base/stop.h"
 #include "matrix/projected.h"
 
 #define PCA_COMPONENTS_MAX 256

@@ -3,7 +3,6 @@
 #ifndef CLPIPE_FEATURES_PRESET_H
 #define CLPIPE_FEATURES_PRESET_H
 
-#include "base/error.h"
 #include "features/feature.h"
 
 #define PRESET_FEATURES_MAX 6

@@ -1,7 +1,6 @@
 /* codebook_job.c: walk, sample and codebooks, without a store and steps. */
 #include "ingest/codebook_job.h"
 
-#include "base/clock.h"
 #include "base/process.h"
 #include "ingest/bounds.h"
 #include "ingest/learning.h"

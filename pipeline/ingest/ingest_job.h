@@ -4,7 +4,6 @@
 #define CLPIPE_INGEST_JOB_H
 
 #include "base/budget.h"
-#include "device/staging.h"
 #include "ingest/ingest_config.h"
 #include "ingest/status_file.h"
 #include <pthread.h>

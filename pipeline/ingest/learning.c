@@ -19,9 +19,7 @@
 #include "features/train.h"
 #include "ingest/bounds.h"
 #include "ingest/candidates.h"
-#include "kmeans/cluster.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

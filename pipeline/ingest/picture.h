@@ -8,9 +8,7 @@
 #define CLPIPE_INGEST_PICTURE_H
 
 #include "base/blob.h"
-#include "device/staging.h"
 #include "ingest/ingest_config.h"
-#include "result/store.h"
 #include "sources/walk.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,6 @@
 /* classes.c: folders as classes, and tables of classes. */
 #include "jobs/classes.h"
 #include "base/array.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
 #include "jobs/path_match.h"

@@ -5,7 +5,6 @@
 #define CLPIPE_JOBS_DIFFUSING_H
 
 #include "jobs/matrix_input.h"
-#include "neighbours/neighbours.h"
 
 /* Reads the stored neighbours of exactly these rows of a feature, at least n each. STATUS_END: there are
  * none. Clear *out in any case. */

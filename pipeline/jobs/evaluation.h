@@ -8,7 +8,6 @@
 #include "jobs/classes.h"
 #include "jobs/machine.h"
 #include "neighbours/ranking.h"
-#include "result/result.h"
 
 struct evaluation_config {
     const char *file;    /* a clpipe file */

@@ -4,7 +4,6 @@
 #define CLPIPE_JOBS_IMPORTING_H
 
 #include "base/watch.h"
-#include "features/feature.h"
 #include "jobs/path_match.h"
 
 struct importing_config {

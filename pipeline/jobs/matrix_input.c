@@ -3,14 +3,12 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/hash.h"
-#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
 #include "neighbours/ranked.h"
 #include "result/feature_matrix.h"
-#include "result/imported.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

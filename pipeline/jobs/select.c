@@ -7,7 +7,6 @@
 #include "matrix/projected.h"
 #include "result/choose.h"
 #include "result/flags.h"
-#include "result/schema.h"
 #include "result/workdir.h"
 #include <math.h>
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include "result/feature_matrix.h"
 #include "result/flags.h"
 #include "result/parameters.h"
-#include "result/schema.h"
 #include "result/selections.h"
 #include "result/sidecars.h"
 #include <dirent.h>

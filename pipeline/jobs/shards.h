@@ -13,7 +13,6 @@
 
 #include "base/list_share.h"
 #include "jobs/machine.h"
-#include "result/result.h"
 
 #define SHARDS_MARKER ".clpipe-shards"
 

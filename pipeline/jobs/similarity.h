@@ -5,7 +5,6 @@
 
 #include "jobs/machine.h"
 #include "jobs/matrix_input.h"
-#include "neighbours/neighbours.h"
 
 struct similarity_config {
     const char *file;    /* a clpipe file */

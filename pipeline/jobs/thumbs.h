@@ -15,8 +15,6 @@
 #include "base/held.h"
 #include "base/watch.h"
 #include "base/workers.h"
-#include "result/result.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 struct thumbs_config {

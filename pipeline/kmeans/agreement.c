@@ -5,7 +5,6 @@
 #include "base/held.h"
 #include "kmeans/sweep.h"
 #include <math.h>
-#include <stdlib.h>
 
 struct table {
     uint64_t *class_begin; /* class_count + 1 */

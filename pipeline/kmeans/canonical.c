@@ -1,7 +1,6 @@
 /* canonical.c: the defining arithmetic in plain C. */
 #include "kmeans/canonical.h"
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -7,7 +7,6 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "version_generated.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "kmeans/run.h"
 #include "kmeans/seed.h"
 #include <stdlib.h>
-#include <string.h>
 
 static enum status open_outcome(struct cluster_outcome *out, const struct cluster_config *config,
                                 uint64_t rows, uint32_t dimension, struct error *err)

@@ -16,7 +16,6 @@
 #include "kmeans/run.h"
 #include "kmeans/seed.h"
 #include "matrix/projected.h"
-#include "ranks/processes.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  * candidates at once: the filter tells which rows may be nearer to one of them, only those are
  * evaluated, and each block of rows sums what would remain. All sums have a defined order, so every
  * device draws the same rows. */
-#include "base/parse.h"
 #include "kmeans/canonical.h"
 #include "kmeans/seed.h"
 #include <math.h>

@@ -7,7 +7,6 @@
 
 #include "kmeans/assign.h"
 #include "kmeans/device_update.h"
-#include "ranks/comm.h"
 
 /* What a rank works with. Everything belongs to the caller. */
 struct rank {

@@ -15,7 +15,6 @@
 #include <hdf5.h>
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Makes a file access property list use this driver. */
 void h5_driver_use(hid_t access);

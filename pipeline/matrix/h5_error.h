@@ -9,7 +9,6 @@
 #include <hdf5.h>
 
 #include "base/error.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */

@@ -6,11 +6,9 @@
 #include "matrix/h5_driver.h"
 #include "matrix/h5_error.h"
 #include "matrix/raw_internal.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Small enough that values stay in the cache while they are converted. */

@@ -9,7 +9,6 @@
 #include "base/avx2.h"
 #include "base/minmax.h"
 #include "matrix/h5_driver.h"
-#include "matrix/h5_error.h"
 #include "matrix/raw_internal.h"
 #include <libdeflate.h>
 #include <pthread.h>

@@ -5,7 +5,6 @@
 #include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
-#include "kmeans/filter.h"
 #include "neighbours/choice.h"
 #include "neighbours/codes.h"
 #include "neighbours/tile.h"

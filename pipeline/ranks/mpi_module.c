@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Bytes per call; counts are int. */
 #define PIECE ((size_t)1 << 30)

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/path.h"
 #include "base/process.h"
 #include "ranks/comm_processes.h"
 #include <dlfcn.h>

@@ -6,7 +6,6 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "result/copies.h"
-#include "result/defined.h"
 #include "result/feature_matrix.h"
 #include "result/imported.h"
 #include "result/selections.h"

@@ -5,8 +5,6 @@
 #define CLPIPE_RESULT_CHECKSUMS_H
 
 #include "matrix/row_tree.h"
-#include "result/defined.h"
-#include "result/pieces.h"
 #include "result/verify_report.h"
 
 /* The digests of a dataset's pieces, computed while it was written; `name` is absolute. */

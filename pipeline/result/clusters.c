@@ -1,10 +1,8 @@
 /* clusters.c: writes the parts of a clustering as datasets; decides what may be replaced. */
 #include "result/clusters.h"
 #include "base/path.h"
-#include "matrix/projected.h"
 #include "result/change.h"
 #include "result/result_internal.h"
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "result/verify_report.h"
 #include "result/workdir.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

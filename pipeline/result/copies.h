@@ -4,7 +4,6 @@
 #define CLPIPE_RESULT_COPIES_H
 
 #include "result/result_internal.h"
-#include "result/row_list.h"
 
 struct copies {
     struct result *from;

@@ -8,7 +8,6 @@
 #include "result/choose.h"
 #include "result/identity.h"
 #include "result/preset_join.h"
-#include "result/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

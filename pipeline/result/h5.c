@@ -5,14 +5,12 @@
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <hdf5_hl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Large data starts on a page: it can be mapped, and read without HDF5. */
 #define ALIGN_FROM (64 << 10)

@@ -6,7 +6,6 @@
 #define CLPIPE_RESULT_H5_H
 
 #define H5_USE_110_API
-#include <hdf5.h>
 
 #include "base/error.h"
 #include "base/text.h"

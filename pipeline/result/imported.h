@@ -8,7 +8,6 @@
 #ifndef CLPIPE_RESULT_IMPORTED_H
 #define CLPIPE_RESULT_IMPORTED_H
 
-#include "matrix/matrix.h"
 #include "result/result.h"
 
 struct imported_feature {

@@ -15,7 +15,6 @@
 #include "result/objects.h"
 #include "result/parameters.h"
 #include "result/parts.h"
-#include "result/result_internal.h"
 #include "result/rewrite.h"
 #include "result/sidecars.h"
 #include "result/signature.h"

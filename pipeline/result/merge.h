@@ -4,7 +4,6 @@
 #define CLPIPE_RESULT_MERGE_H
 
 #include "base/watch.h"
-#include "result/content.h"
 
 struct merge_config {
     const char *const *input;

@@ -7,7 +7,6 @@
 #include "result/move_rows.h"
 #include "base/minmax.h"
 #include "base/threads.h"
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

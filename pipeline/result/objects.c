@@ -5,7 +5,6 @@
 #include "result/change.h"
 #include "result/imported.h"
 #include "result/result_internal.h"
-#include "result/selections.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
  * their command resumes from them. */
 #include "result/repair.h"
 #include "base/cpus.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
 #include "base/process.h"
@@ -27,7 +26,6 @@
 #include "result/verify_report.h"
 #include "result/workdir.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #ifndef CLPIPE_RESULT_REWRITE_H
 #define CLPIPE_RESULT_REWRITE_H
 
-#include "result/content.h"
 #include "result/foreign.h"
 #include "result/row_inputs.h"
 #include "result/sidecars.h"

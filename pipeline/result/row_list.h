@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "result/record.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 #define ROW_LIST_NONE UINT32_MAX /* as input: rows missing in all inputs */

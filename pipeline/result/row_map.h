@@ -2,7 +2,6 @@
 #ifndef CLPIPE_RESULT_ROW_MAP_H
 #define CLPIPE_RESULT_ROW_MAP_H
 
-#include "result/content.h"
 #include "result/prior.h"
 #include "result/row_inputs.h"
 

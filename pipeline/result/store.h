@@ -14,7 +14,6 @@
 #define CLPIPE_RESULT_STORE_H
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "result/content.h"
 #include "result/record.h"
 #include <stdbool.h>

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include <stddef.h>
 #include <stdint.h>
 
 struct extsort;

@@ -4,7 +4,6 @@
 #include "base/source_name.h"
 #include "sources/walk.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/held.h"
-#include <stdbool.h>
 
 /* SOURCE without repeated and trailing slashes and leading "./", as UTF-8 text (path_to_utf8), in
  * the form stored in files. Relative names stay relative. The caller frees it; NULL: out of

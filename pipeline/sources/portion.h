@@ -10,7 +10,6 @@
 #define CLPIPE_SOURCES_PORTION_H
 
 #include "base/hash.h"
-#include "base/list_share.h"
 #include "sources/entry.h"
 
 /* State over the whole list, item by item. */

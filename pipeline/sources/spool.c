@@ -4,10 +4,8 @@
 #include "base/unnamed_file.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BUFFER_SIZE (64 * 1024)
