@@ -179,7 +179,8 @@ def test_thumbnails_from_devices(program, made, tmp_path, size):
     host, coefficients, device = (read_thumbnails(tmp_path / f"{where}.h5")
                                   for where in ("host", "coefficients", "device"))
     assert all(device) and len(device) == len(host)
-    assert all(d in (h, c) for h, c, d in zip(host, coefficients, device))
+    # A file with "coefficients" may have one made from pixels, too.
+    assert all(d in (h, c) or h == c for h, c, d in zip(host, coefficients, device))
     assert sum(d == c != h for h, c, d in zip(host, coefficients, device)) > 20
 
 
