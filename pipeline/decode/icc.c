@@ -17,7 +17,7 @@
 /* Limits on memory: for building one transform, and for all that are kept. */
 #define BUILD_MOST  (32u << 20)
 #define KEEP_MOST   (4u << 20)
-#define KEPT        4
+#define KEPT        16
 #define STAGES_MOST 32u
 
 struct transform {

@@ -419,7 +419,8 @@ static void plan_for_display(struct decoder *decoder, struct picture *picture,
     const uint32_t longest = max_u32(info->width, info->height);
     const bool alpha = info->channels % 2 == 0 && strcmp(info->format, "jpeg") != 0;
     const bool small = max_u32(info->out_width, info->out_height) < min_u32(size, longest);
-    picture->display_scale = decoder->thumbnail && (info->profile || alpha || small)
+    const bool profile = info->profile && decode_icc_library();
+    picture->display_scale = decoder->thumbnail && (profile || alpha || small)
                                  ? decode_scale_for(info->width, info->height, size)
                                  : 0;
     picture->only_profile = !alpha && !small;
