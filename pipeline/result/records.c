@@ -20,6 +20,7 @@
 #define MAGIC          "CLPIPLOG"
 #define VERSION        4u
 #define MOST_SIGNATURE (64u << 20)
+#define MOST_OPEN      16u /* logs whose descriptors stay open */
 #define CHECK_BUFFER   (256u << 10)
 
 struct header {
@@ -217,6 +218,9 @@ enum status records_open(struct records *out, int directory, const char *path, b
             close(fd);
             out->logs--;
             status = STATUS_OK;
+        } else if (out->logs > MOST_OPEN) {
+            close(fd);
+            out->log[out->logs - 1].fd = -1;
         }
         free(entry[i]);
     }
@@ -231,7 +235,8 @@ enum status records_open(struct records *out, int directory, const char *path, b
 void records_clear(struct records *records)
 {
     for (unsigned i = 0; i < records->logs; i++)
-        close(records->log[i].fd);
+        if (records->log[i].fd >= 0)
+            close(records->log[i].fd);
     free(records->log);
     free(records->block);
     free(records->width);
@@ -283,12 +288,26 @@ static uint64_t columns_of(const struct records *records)
     return LOG_FEATURE + (uint64_t)records->features;
 }
 
+/* Opens a log if necessary; if *opened the caller closes it. */
+static enum status descriptor_of(int *fd, bool *opened, const struct records *records,
+                                 const struct records_log *log, struct error *err)
+{
+    char shown[320];
+    *fd = log->fd;
+    *opened = log->fd < 0;
+    if (*opened)
+        *fd = openat(records->directory, log->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return *fd >= 0 ? STATUS_OK
+                    : error_errno(err, STATUS_FAILED, errno, "openat", "cannot read %s",
+                                  shown_log(shown, sizeof shown, records, log->name));
+}
+
 /* Reads the header of a block. STATUS_END: there is no block. */
-static enum status read_head(struct block_head *head, const struct records *records,
+static enum status read_head(struct block_head *head, int fd, const struct records *records,
                              const struct records_log *log, uint64_t offset, struct error *err)
 {
     size_t got;
-    enum status status = read_at(log->fd, head, sizeof *head, offset, &got, log->name, err);
+    enum status status = read_at(fd, head, sizeof *head, offset, &got, log->name, err);
     if (status)
         return status;
     if (got < HEAD_BYTES || head->random != log->random || head->columns < LOG_FEATURE ||
@@ -317,7 +336,7 @@ static uint64_t column_at(const struct block_head *head, uint64_t offset, unsign
 }
 
 /* Checks all columns of a block. STATUS_END: truncated, or a wrong checksum. */
-static enum status check_columns(const struct block_head *head, const struct records_log *log,
+static enum status check_columns(const struct block_head *head, int fd, const char *name,
                                  uint64_t offset, uint8_t *buffer, struct error *err)
 {
     uint64_t at = column_at(head, offset, 0);
@@ -326,7 +345,7 @@ static enum status check_columns(const struct block_head *head, const struct rec
         for (uint32_t left = head->column[c].bytes; left > 0;) {
             const size_t size = left < CHECK_BUFFER ? left : CHECK_BUFFER;
             size_t got;
-            enum status status = read_at(log->fd, buffer, size, at, &got, log->name, err);
+            enum status status = read_at(fd, buffer, size, at, &got, name, err);
             if (status || got < size)
                 return status ? status : STATUS_END;
             crc = crc32c(crc, buffer, size);
@@ -361,18 +380,20 @@ static enum status scan_log(struct records *records, unsigned number, uint8_t *b
 {
     const struct records_log *log = &records->log[number];
     struct block_head head;
+    bool opened;
+    int fd;
     uint64_t whole = log->start; /* end of the last complete block */
-    enum status status = STATUS_OK;
+    enum status status = descriptor_of(&fd, &opened, records, log, err);
     for (uint64_t at = log->start; !status && at < log->size;) {
         if ((status = stop_check(stop, "reading the log of an earlier run", err)))
             break;
-        status = read_head(&head, records, log, at, err);
+        status = read_head(&head, fd, records, log, at, err);
         const uint64_t end =
             status ? at + RECORDS_ALIGN : aligned(column_at(&head, at, head.columns));
         if (!status && column_at(&head, at, head.columns) > log->size)
             status = STATUS_END;
         else if (!status && buffer)
-            status = check_columns(&head, log, at, buffer, err);
+            status = check_columns(&head, fd, log->name, at, buffer, err);
         if (!status) {
             status = add_block(records, number, at, head.rows, err);
             records->damaged += at - whole;
@@ -383,6 +404,8 @@ static enum status scan_log(struct records *records, unsigned number, uint8_t *b
         }
     }
     records->torn += log->size > whole ? log->size - whole : 0;
+    if (opened && fd >= 0)
+        close(fd);
     return status;
 }
 
@@ -422,7 +445,8 @@ struct reader {
     /* Finds the block of `row` and the index in it; `here` of `left` rows are in that block. */
     const struct records_block *block;
     uint64_t first, here;
-    const struct records_log *log; /* that of the block */
+    int fd;
+    bool opened;
     struct block_head head;
     uint8_t *buffer;
     size_t room;
@@ -434,10 +458,18 @@ static enum status damaged(const struct reader *reader, struct error *err)
     return error_set(
         err, STATUS_FAILED,
         "%s has been damaged since it was written: run the command again to compute the lost rows",
-        shown_log(shown, sizeof shown, reader->records, reader->log->name));
+        shown_log(shown, sizeof shown, reader->records,
+                  reader->records->log[reader->block->log].name));
 }
 
-/* Finds the block of the next rows. */
+static void close_block(struct reader *reader)
+{
+    if (reader->opened && reader->fd >= 0)
+        close(reader->fd);
+    reader->opened = false;
+}
+
+/* Opens the block of the next rows. */
 static enum status next_block(struct reader *reader, struct error *err)
 {
     const struct records *records = reader->records;
@@ -446,18 +478,26 @@ static enum status next_block(struct reader *reader, struct error *err)
         const uint64_t middle = low + (high - low) / 2;
         *(records->block[middle].first[reader->table] <= reader->row ? &low : &high) = middle;
     }
+    close_block(reader);
     reader->block = &records->block[low];
     reader->first = reader->row - reader->block->first[reader->table];
     reader->here = min_u64(reader->left, reader->block->rows[reader->table] - reader->first);
     reader->row += reader->here;
     reader->left -= reader->here;
-    reader->log = &records->log[reader->block->log];
-    const enum status status =
-        read_head(&reader->head, records, reader->log, reader->block->offset, err);
+    const struct records_log *log = &records->log[reader->block->log];
+    enum status status = descriptor_of(&reader->fd, &reader->opened, records, log, err);
+    if (!status)
+        status = read_head(&reader->head, reader->fd, records, log, reader->block->offset, err);
     return status == STATUS_END || (!status && memcmp(reader->head.rows, reader->block->rows,
                                                       sizeof reader->head.rows) != 0)
                ? damaged(reader, err)
                : status;
+}
+
+static void end_reading(struct reader *reader)
+{
+    close_block(reader);
+    free(reader->buffer);
 }
 
 /* Finds bytes [from, from + size) of a column of the block: read to `direct` if that is not NULL and
@@ -480,7 +520,7 @@ static enum status read_column(struct reader *reader, unsigned column, uint64_t 
     uint8_t *to = fits ? direct : reader->buffer;
     size_t got = 0;
     enum status status =
-        all > 0 ? read_at(reader->log->fd, to, all,
+        all > 0 ? read_at(reader->fd, to, all,
                           column_at(&reader->head, reader->block->offset, column) + start, &got,
                           reader->records->path, err)
                 : STATUS_OK;
@@ -506,7 +546,7 @@ static enum status read_rows(struct reader *reader, unsigned column, size_t offs
             memcpy(rows + i * bytes, from + i * width + offset, bytes);
         rows += reader->here * bytes;
     }
-    free(reader->buffer);
+    end_reading(reader);
     return status;
 }
 
@@ -573,7 +613,7 @@ static enum status read_texts(struct reader *reader, unsigned column, uint64_t *
             *ends++ += used - start;
         used += size;
     }
-    free(reader->buffer);
+    end_reading(reader);
     return status;
 }
 

@@ -73,7 +73,7 @@ struct records {
     unsigned features;
     struct records_log {
         char name[sizeof RECORDS_PREFIX + 16];
-        int fd;
+        int fd; /* -1: opened for each read */
         uint32_t run;
         uint64_t random, start, size, blocks;
     } * log;
