@@ -386,10 +386,14 @@ static uint64_t memory_needed(struct jpeg_decompress_struct *info)
     bool whole = jpeg_has_multiple_scans(info);
     for (int c = 0; c < info->num_components; c++) {
         const jpeg_component_info *component = &info->comp_info[c];
-        const uint64_t h = (uint64_t)component->h_samp_factor;
-        const uint64_t v = (uint64_t)component->v_samp_factor;
-        const uint64_t across = (component->width_in_blocks + h - 1) / h * h;
-        const uint64_t down = (component->height_in_blocks + v - 1) / v * v;
+        uint64_t h = (uint64_t)component->h_samp_factor, v = (uint64_t)component->v_samp_factor;
+        /* Not the component's own count of blocks, which are samples in lossless files. */
+        uint64_t across = (info->image_width * h + 8ull * (unsigned)info->max_h_samp_factor - 1) /
+                          (8ull * (unsigned)info->max_h_samp_factor);
+        uint64_t down = (info->image_height * v + 8ull * (unsigned)info->max_v_samp_factor - 1) /
+                        (8ull * (unsigned)info->max_v_samp_factor);
+        across = (across + h - 1) / h * h;
+        down = (down + v - 1) / v * v;
         bytes += across * 8 * (5ull * v * 8);
         if (whole)
             bytes += across * down * 64 * sizeof(JCOEF);

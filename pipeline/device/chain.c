@@ -34,7 +34,8 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
     chain->words = plan->words;
     chain->overlap = step_plan_overlap(plan);
     chain->largest = 1;
-    chain->builders = device->pocl_major ? 1 : plan->count; /* PoCL builds one at a time */
+    /* PoCL builds one at a time, and Oclgrind crashes if several threads build. */
+    chain->builders = device->pocl_major || strstr(device->platform, "Oclgrind") ? 1 : plan->count;
     for (unsigned i = 0; i < plan->count; i++) {
         const struct step_node *wanted = &plan->node[i];
         const struct step *step = wanted->step;
