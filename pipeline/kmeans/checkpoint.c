@@ -448,22 +448,23 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits,
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err)
 {
-    struct cluster_outcome copy = {0};
-    if (replace)
-        copy = fits->fit[--fits->count];
-    enum status status = cluster_outcome_copy(&copy, fit, err);
-    struct cluster_outcome *grown = realloc(fits->fit, (fits->count + 1) * sizeof *grown);
+    const uint32_t at = replace ? fits->count - 1 : fits->count;
+    struct cluster_outcome *grown = realloc(fits->fit, (at + 1) * sizeof *grown);
     fits->fit = grown ? grown : fits->fit;
-    uint32_t *rounds = grown ? realloc(fits->round, (fits->count + 1) * sizeof *rounds) : NULL;
+    uint32_t *rounds = grown ? realloc(fits->round, (at + 1) * sizeof *rounds) : NULL;
     fits->round = rounds ? rounds : fits->round;
-    if (status == STATUS_OK && !rounds)
-        status = error_memory(err, (fits->count + 1) * sizeof *grown, "centroids");
+    if (!rounds)
+        return error_memory(err, (at + 1) * sizeof *grown, "centroids");
+    if (!replace)
+        fits->fit[at] = (struct cluster_outcome){0};
+    fits->count = at;
+    const enum status status = cluster_outcome_copy(&fits->fit[at], fit, err);
     if (status != STATUS_OK) {
-        cluster_outcome_clear(&copy);
+        cluster_outcome_clear(&fits->fit[at]);
         return status;
     }
-    fits->fit[fits->count] = copy;
-    fits->round[fits->count++] = round;
+    fits->round[at] = round;
+    fits->count = at + 1;
     fits->pending = false;
     return STATUS_OK;
 }
