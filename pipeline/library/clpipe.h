@@ -30,6 +30,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum clpipe_status {
     CLPIPE_OK = 0,
@@ -229,6 +230,7 @@ int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
 /* The version of the library, "0.3.0". */
 const char *clpipe_version(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -36,7 +36,7 @@ def environment(scratch):
     env = dict(os.environ)
     env["TMPDIR"] = scratch
     # A small quarantine fits into the processor's caches.
-    env["ASAN_OPTIONS"] = ("allocator_may_return_null=1:quarantine_size_mb=8:"
+    env["ASAN_OPTIONS"] = ("allocator_may_return_null=1:intercept_tls_get_addr=0:quarantine_size_mb=8:"
                            "malloc_context_size=2:max_malloc_fill_size=0:symbolize=0")
     env["LSAN_OPTIONS"] = "suppressions=%s/lsan.supp:print_suppressions=0" % HERE
     env["UBSAN_OPTIONS"] = "print_stacktrace=1"
