@@ -137,11 +137,13 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
     return t->file && preset && strcmp(name, preset->name) == 0;
 }
 
-/* Whether --quality adds a feature that the file lacks. */
-static bool lacks_quality(const struct takeover *t)
+/* Whether --quality adds a feature that the file lacks. Those of an unfinished run are not taken over if the command
+ * gives features. */
+static bool lacks_quality(const struct takeover *t, bool given)
 {
     for (unsigned i = 0; i < t->old.features.count; i++)
-        if ((t->file || t->unfinished) && t->old.features.feature[i].kind == &feature_quality)
+        if ((t->file || (t->unfinished && !given)) &&
+            t->old.features.feature[i].kind == &feature_quality)
             return false;
     return t->options.quality;
 }
@@ -185,7 +187,7 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
         spec = specs;
     }
     const bool joined = preset && count > 0;
-    if (lacks_quality(t) && count < FEATURE_MAX) {
+    if (lacks_quality(t, count > 0) && count < FEATURE_MAX) {
         for (unsigned i = 0; i < count; i++)
             specs[i] = spec[i];
         specs[count++] = feature_quality.name;

@@ -207,6 +207,17 @@ def test_missing_or_unknown_flags(flagged, tmp_path):
     assert "dark" in run_clpipe("info", tmp_path / "f.h5", "--json", "-").stdout
 
 
+def test_an_unfinished_run_with_quality_is_resumed(tmp_path):
+    draw_photos(tmp_path / "p", 3)
+    (tmp_path / "p" / "z.png").write_bytes(b"none")
+    command = ["ingest", tmp_path / "p", "-o", tmp_path / "f.h5", "--feature", "rgb", "--quality", "-q"]
+    assert run_clpipe(*command, "--strict").returncode == 1
+    resumed = run_clpipe(*command)
+    assert resumed.returncode == 1 and (tmp_path / "f.h5").exists(), resumed.stderr
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file["features"]) == {"rgb_256", "quality"}
+
+
 def test_quality_is_not_used_for_comparison(flagged):
     file = flagged / "q.h5"
     assert run_clpipe("similar", file, flagged / "p" / "plain.png").returncode == 0
