@@ -34,10 +34,12 @@ static bool rarely(struct caller *caller)
     return draw(caller, 12) == 0;
 }
 
+#define TYPE_OF(value) __typeof__((value) + 0)
+
 /* Draws one of the values, which have the type of the first. */
 #define ONE_OF(caller, first, ...)                                                                 \
-    ((__typeof__((first) + 0)[]){first, __VA_ARGS__})[draw(                                        \
-        caller, sizeof((__typeof__((first) + 0)[]){first, __VA_ARGS__}) / sizeof((first) + 0))]
+    ((TYPE_OF(first)[]){first, __VA_ARGS__})[draw(                                                 \
+        caller, sizeof((TYPE_OF(first)[]){first, __VA_ARGS__}) / sizeof(TYPE_OF(first)))]
 
 static size_t size_of(struct caller *caller, size_t size)
 {
