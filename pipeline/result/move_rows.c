@@ -2,8 +2,8 @@
  *
  * A range has whole pieces of contiguous rows, or whole chunks. If chunks end within a piece, the
  * range extends to the end of the last piece that begins in it, so that one thread digests the
- * whole piece. Pieces of blobs may end within ranges: if an earlier range was written later, they
- * are not digested on the way but read back at the end. */
+ * whole piece. Pieces of blobs and of their ends may end within ranges: if an earlier range was
+ * written later, they are not digested on the way but read back at the end. */
 #include "result/move_rows.h"
 #include "base/minmax.h"
 #include "base/threads.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define RANGE_BYTES  (1u << 20)
-#define PART_ROWS    (1u << 17) /* of a blob column: a piece of `end` */
+#define PART_ROWS    (1u << 14) /* of a blob column */
 #define MOST_THREADS 8
 /* Short runs of one input that are close to each other are read at once. */
 #define SPAN_BYTES 262144u
@@ -267,17 +267,20 @@ static enum status move_range(struct moving *moving, const struct range *range,
                                      : move_fixed(moving, column, range, buffers, err);
 }
 
-/* Digests the missing pieces of blobs. */
+/* Digests the missing pieces of blobs and of their ends. */
 static enum status digest_rest(struct moving *moving, const struct range *range,
                                struct buffers *buffers, struct error *err)
 {
     const struct move_column *column = &moving->move->column[range->column];
+    struct row_tree *const tree = range->first > 0 ? column->data_tree : column->tree;
+    const struct raw *const raw = range->first > 0 ? column->data : column->to;
     uint64_t first, count;
     enum status status = STATUS_OK;
-    while (!status && column->data_tree && row_tree_missing(column->data_tree, &first, &count) &&
-           !(status = make_room(&buffers->rows, &buffers->rows_room, (size_t)count, err)) &&
-           !(status = raw_read(column->data, first, count, buffers->rows, err)))
-        row_tree_add(column->data_tree, first, count, buffers->rows);
+    while (!status && tree && row_tree_missing(tree, &first, &count) &&
+           !(status = make_room(&buffers->rows, &buffers->rows_room,
+                                (size_t)(count * raw->row_bytes), err)) &&
+           !(status = raw_read(raw, first, count, buffers->rows, err)))
+        row_tree_add(tree, first, count, buffers->rows);
     return status;
 }
 
@@ -318,10 +321,10 @@ static void *do_ranges(void *context)
 {
     struct moving *moving = context;
     const struct move *move = moving->move;
-    struct buffers b = {.span = malloc(PART_ROWS * sizeof(uint64_t)),
+    struct buffers b = {.span = malloc(SPAN_BYTES),
                         .lengths = malloc(PART_ROWS * sizeof(uint64_t))};
     uint64_t i;
-    _Static_assert(SPAN_BYTES <= PART_ROWS * sizeof(uint64_t), "a span has room");
+    _Static_assert(SPAN_BYTES >= PART_ROWS * sizeof(uint64_t), "a span has room for ends");
     while (!atomic_load(&moving->failed) &&
            (i = atomic_fetch_add(&moving->next, 1)) < moving->ranges) {
         struct error error = ERROR_INIT;
@@ -451,8 +454,8 @@ enum status move_rows(const struct move *move, struct error *err)
     moving.work = digest_rest;
     moving.ranges = 0;
     for (unsigned c = 0; c < move->columns && !status; c++)
-        if (move->column[c].data_tree)
-            add_ranges(&moving, c, 1, 1);
+        if (move->column[c].kind == MOVE_BLOB)
+            add_ranges(&moving, c, 2, 1);
     if (!status)
         status = run(&moving, err);
     moving_clear(&moving);

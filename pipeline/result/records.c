@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,33 @@ struct block_head {
 #define HEAD_BYTES offsetof(struct block_head, column)
 _Static_assert(HEAD_BYTES == 32, "head of a block");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the log is written as memory is");
+
+/* Reads a table from a row on, block by block. Rows are often read in short runs, so those of the program
+ * keep what they read last: the block's head and, with checksums, two whole columns. */
+struct records_reader {
+    struct records_reader *next; /* of those that nobody uses */
+    const struct records *records;
+    enum records_table table;
+    bool checked; /* compare checksums, so read whole columns */
+    uint64_t row, left;
+    /* Finds the block of `row` and the index in it; `here` of `left` rows are in that block. */
+    struct records_block block; /* rows 0: none */
+    uint64_t first, here;
+    int fd;
+    bool opened;
+    struct block_head head;
+    struct kept {
+        unsigned column; /* + 1; 0: none */
+        uint8_t *bytes;
+        size_t room;
+    } kept[2];
+};
+
+/* Those that nobody uses: at most one for each thread that has read at the same time. */
+struct records_readers {
+    pthread_mutex_t lock;
+    struct records_reader *idle;
+};
 
 /* Struct log_row is part of the format: a different layout is a different version. */
 _Static_assert(sizeof(struct log_row) == 152 && sizeof(struct result_image) == 128 &&
@@ -196,8 +224,10 @@ enum status records_open(struct records *out, int directory, const char *path, b
     struct dirent **entry = NULL;
     char shown[320];
     *out = (struct records){.directory = directory, .path = strdup(path)};
-    if (!out->path)
+    out->readers = calloc(1, sizeof *out->readers);
+    if (!out->path || !out->readers)
         return error_memory(err, strlen(path), "a file name");
+    pthread_mutex_init(&out->readers->lock, NULL);
     enum status status = none ? STATUS_OK : refuse_old(out, err);
     if (status || none)
         return status;
@@ -232,8 +262,22 @@ enum status records_open(struct records *out, int directory, const char *path, b
     return status;
 }
 
+static void readers_close(struct records_readers *readers)
+{
+    for (struct records_reader *reader, *next = readers->idle; (reader = next);) {
+        next = reader->next;
+        free(reader->kept[0].bytes);
+        free(reader->kept[1].bytes);
+        free(reader);
+    }
+    pthread_mutex_destroy(&readers->lock);
+    free(readers);
+}
+
 void records_clear(struct records *records)
 {
+    if (records->readers)
+        readers_close(records->readers);
     for (unsigned i = 0; i < records->logs; i++)
         if (records->log[i].fd >= 0)
             close(records->log[i].fd);
@@ -436,41 +480,60 @@ enum status records_rescan(struct records *records, uint64_t end, struct error *
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Reads a table from a row on, block by block. */
-struct reader {
-    const struct records *records;
-    enum records_table table;
-    bool checked; /* compare checksums, so read whole columns */
-    uint64_t row, left;
-    /* Finds the block of `row` and the index in it; `here` of `left` rows are in that block. */
-    const struct records_block *block;
-    uint64_t first, here;
-    int fd;
-    bool opened;
-    struct block_head head;
-    uint8_t *buffer;
-    size_t room;
-};
-
-static enum status damaged(const struct reader *reader, struct error *err)
+/* Gets a reader: one that has the row's block, if there is one. */
+static enum status take_reader(struct records_reader **out, const struct records *records,
+                               bool checked, unsigned column, uint64_t first, uint64_t count,
+                               struct error *err)
 {
-    char shown[320];
-    return error_set(
-        err, STATUS_FAILED,
-        "%s has been damaged since it was written: run the command again to compute the lost rows",
-        shown_log(shown, sizeof shown, reader->records,
-                  reader->records->log[reader->block->log].name));
+    const enum records_table table = table_of(column);
+    pthread_mutex_lock(&records->readers->lock);
+    struct records_reader **at = &records->readers->idle, **found = at;
+    for (; *at; at = &(*at)->next)
+        if (first - (*at)->block.first[table] < (*at)->block.rows[table])
+            found = at;
+    struct records_reader *reader = *found;
+    if (reader)
+        *found = reader->next;
+    pthread_mutex_unlock(&records->readers->lock);
+    if (!reader && !(reader = calloc(1, sizeof *reader)))
+        return error_memory(err, sizeof *reader, "a reader of the log");
+    reader->records = records;
+    reader->checked = checked;
+    reader->table = table;
+    reader->row = first;
+    reader->left = count;
+    *out = reader;
+    return STATUS_OK;
 }
 
-static void close_block(struct reader *reader)
+static void close_block(struct records_reader *reader)
 {
     if (reader->opened && reader->fd >= 0)
         close(reader->fd);
     reader->opened = false;
 }
 
+static void return_reader(struct records_reader *reader)
+{
+    struct records_readers *readers = reader->records->readers;
+    close_block(reader);
+    pthread_mutex_lock(&readers->lock);
+    reader->next = readers->idle;
+    readers->idle = reader;
+    pthread_mutex_unlock(&readers->lock);
+}
+
+static enum status damaged(const struct records_reader *reader, uint32_t log, struct error *err)
+{
+    char shown[320];
+    return error_set(
+        err, STATUS_FAILED,
+        "%s has been damaged since it was written: run the command again to compute the lost rows",
+        shown_log(shown, sizeof shown, reader->records, reader->records->log[log].name));
+}
+
 /* Opens the block of the next rows. */
-static enum status next_block(struct reader *reader, struct error *err)
+static enum status next_block(struct records_reader *reader, struct error *err)
 {
     const struct records *records = reader->records;
     uint64_t low = 0, high = records->blocks;
@@ -478,63 +541,75 @@ static enum status next_block(struct reader *reader, struct error *err)
         const uint64_t middle = low + (high - low) / 2;
         *(records->block[middle].first[reader->table] <= reader->row ? &low : &high) = middle;
     }
+    const struct records_block *const block = &records->block[low];
+    const struct records_log *log = &records->log[block->log];
     close_block(reader);
-    reader->block = &records->block[low];
-    reader->first = reader->row - reader->block->first[reader->table];
-    reader->here = min_u64(reader->left, reader->block->rows[reader->table] - reader->first);
+    reader->first = reader->row - block->first[reader->table];
+    reader->here = min_u64(reader->left, block->rows[reader->table] - reader->first);
     reader->row += reader->here;
     reader->left -= reader->here;
-    const struct records_log *log = &records->log[reader->block->log];
     enum status status = descriptor_of(&reader->fd, &reader->opened, records, log, err);
+    if (status || (reader->block.offset == block->offset && reader->block.log == block->log))
+        return status;
+    reader->block = (struct records_block){0};
+    reader->kept[0].column = reader->kept[1].column = 0;
+    status = read_head(&reader->head, reader->fd, records, log, block->offset, err);
+    if (status == STATUS_END ||
+        (!status && memcmp(reader->head.rows, block->rows, sizeof block->rows) != 0))
+        return damaged(reader, block->log, err);
     if (!status)
-        status = read_head(&reader->head, reader->fd, records, log, reader->block->offset, err);
-    return status == STATUS_END || (!status && memcmp(reader->head.rows, reader->block->rows,
-                                                      sizeof reader->head.rows) != 0)
-               ? damaged(reader, err)
-               : status;
-}
-
-static void end_reading(struct reader *reader)
-{
-    close_block(reader);
-    free(reader->buffer);
+        reader->block = *block;
+    return status;
 }
 
 /* Finds bytes [from, from + size) of a column of the block: read to `direct` if that is not NULL and
- * nothing else has to be read, else in the buffer. */
-static enum status read_column(struct reader *reader, unsigned column, uint64_t from, uint64_t size,
-                               void *direct, uint8_t **bytes, struct error *err)
+ * nothing else has to be read, else in the reader, valid until another column of that kind is read. */
+static enum status read_column(struct records_reader *reader, unsigned column, uint64_t from,
+                               uint64_t size, void *direct, uint8_t **bytes, struct error *err)
 {
     const struct column_head *head = &reader->head.column[column];
+    struct kept *const kept = &reader->kept[column != LOG_IMAGES && column != LOG_FAILURES];
     if (from > head->bytes || size > head->bytes - from)
-        return damaged(reader, err);
+        return damaged(reader, reader->block.log, err);
+    if (kept->column == column + 1) {
+        *bytes = kept->bytes + from;
+        return STATUS_OK;
+    }
     const uint64_t start = reader->checked ? 0 : from, all = reader->checked ? head->bytes : size;
     const bool fits = direct && size == all;
-    if (!fits && all > reader->room) {
-        free(reader->buffer);
-        reader->buffer = malloc(all);
-        reader->room = reader->buffer ? all : 0;
-        if (!reader->buffer)
+    if (!fits)
+        kept->column = 0;
+    if (!fits && all > kept->room) {
+        free(kept->bytes);
+        kept->bytes = malloc(all);
+        kept->room = kept->bytes ? all : 0;
+        if (!kept->bytes)
             return error_memory(err, all, "a column of the log");
     }
-    uint8_t *to = fits ? direct : reader->buffer;
+    uint8_t *to = fits ? direct : kept->bytes;
     size_t got = 0;
     enum status status =
         all > 0 ? read_at(reader->fd, to, all,
-                          column_at(&reader->head, reader->block->offset, column) + start, &got,
+                          column_at(&reader->head, reader->block.offset, column) + start, &got,
                           reader->records->path, err)
                 : STATUS_OK;
     if (!status && (got < all || (reader->checked && crc32c(0, to, all) != head->crc)))
-        status = damaged(reader, err);
+        status = damaged(reader, reader->block.log, err);
+    if (!status && !fits && reader->checked)
+        kept->column = column + 1;
     *bytes = to + (from - start);
     return status;
 }
 
-static enum status read_rows(struct reader *reader, unsigned column, size_t offset, size_t bytes,
+static enum status read_rows(const struct records *records, bool checked, unsigned column,
+                             size_t offset, size_t bytes, uint64_t first, uint64_t count,
                              uint8_t *rows, struct error *err)
 {
-    const size_t width = width_of(reader->records, column);
-    enum status status = STATUS_OK;
+    const size_t width = width_of(records, column);
+    struct records_reader *reader;
+    enum status status = take_reader(&reader, records, checked, column, first, count, err);
+    if (status)
+        return status;
     while (reader->left > 0 && !(status = next_block(reader, err))) {
         uint8_t *from;
         if ((status = read_column(reader, column, reader->first * width, reader->here * width,
@@ -546,7 +621,7 @@ static enum status read_rows(struct reader *reader, unsigned column, size_t offs
             memcpy(rows + i * bytes, from + i * width + offset, bytes);
         rows += reader->here * bytes;
     }
-    end_reading(reader);
+    return_reader(reader);
     return status;
 }
 
@@ -554,17 +629,12 @@ enum status records_read(const struct records *records, unsigned column, size_t 
                          size_t bytes, uint64_t first, uint64_t count, void *rows,
                          struct error *err)
 {
-    struct reader reader = {.records = records,
-                            .table = table_of(column),
-                            .checked = true,
-                            .row = first,
-                            .left = count};
-    return read_rows(&reader, column, offset, bytes, rows, err);
+    return read_rows(records, true, column, offset, bytes, first, count, rows, err);
 }
 
 /* The beginning and end of the texts of the block's rows. */
-static enum status read_ends(struct reader *reader, unsigned text, uint64_t *start, uint64_t *ends,
-                             struct error *err)
+static enum status read_ends(struct records_reader *reader, unsigned text, uint64_t *start,
+                             uint64_t *ends, struct error *err)
 {
     const uint64_t before = reader->first > 0;
     const size_t width = sizeof(struct log_row);
@@ -578,24 +648,28 @@ static enum status read_ends(struct reader *reader, unsigned text, uint64_t *sta
         memcpy(&row, rows + i * width, width);
         const uint64_t end = row.end[text % 2];
         if (end < last || end > reader->head.column[text].bytes)
-            status = damaged(reader, err);
+            status = damaged(reader, reader->block.log, err);
         *(i < before ? start : &ends[i - before]) = last = end;
     }
     return status;
 }
 
-static enum status read_texts(struct reader *reader, unsigned column, uint64_t *ends,
-                              uint8_t **bytes, size_t *room, struct error *err)
+static enum status read_texts(const struct records *records, bool checked, unsigned column,
+                              uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
+                              size_t *room, struct error *err)
 {
     uint64_t used = 0;
-    enum status status = STATUS_OK;
+    struct records_reader *reader;
+    enum status status = take_reader(&reader, records, checked, column, first, count, err);
+    if (status)
+        return status;
     while (reader->left > 0 && !(status = next_block(reader, err))) {
         uint64_t start;
         uint8_t *from;
         if ((status = read_ends(reader, column, &start, ends, err)))
             break;
         const uint64_t size = ends[reader->here - 1] - start;
-        if (used + size > *room) {
+        if (bytes && used + size > *room) {
             uint8_t *more = realloc(*bytes, 2 * (used + size));
             if (!more) {
                 status = error_memory(err, 2 * (used + size), "texts of the log");
@@ -604,16 +678,16 @@ static enum status read_texts(struct reader *reader, unsigned column, uint64_t *
             *bytes = more;
             *room = 2 * (used + size);
         }
-        if ((status = size > 0 ? read_column(reader, column, start, size, *bytes + used, &from, err)
-                               : STATUS_OK))
+        if (bytes && size > 0 &&
+            (status = read_column(reader, column, start, size, *bytes + used, &from, err)))
             break;
-        if (size > 0 && from != *bytes + used)
+        if (bytes && size > 0 && from != *bytes + used)
             memcpy(*bytes + used, from, size);
         for (uint64_t i = 0; i < reader->here; i++)
             *ends++ += used - start;
         used += size;
     }
-    end_reading(reader);
+    return_reader(reader);
     return status;
 }
 
@@ -621,12 +695,7 @@ enum status records_read_texts(const struct records *records, enum records_colum
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err)
 {
-    struct reader reader = {.records = records,
-                            .table = table_of(column),
-                            .checked = true,
-                            .row = first,
-                            .left = count};
-    return read_texts(&reader, column, ends, bytes, room, err);
+    return read_texts(records, true, column, first, count, ends, bytes, room, err);
 }
 
 /* --- row by row ------------------------------------------------------------------------------ */
@@ -643,14 +712,11 @@ void records_cursor_clear(struct records_cursor *cursor)
 static enum status load_texts(struct records_cursor *cursor, unsigned column, size_t offset,
                               struct error *err)
 {
-    struct reader reader = {.records = cursor->records,
-                            .table = cursor->table,
-                            .row = cursor->first,
-                            .left = cursor->count};
     const unsigned text = column % 2;
     uint64_t *ends = malloc(cursor->count * sizeof *ends);
     enum status status =
-        ends ? read_texts(&reader, column, ends, &cursor->text[text], &cursor->room[text], err)
+        ends ? read_texts(cursor->records, false, column, cursor->first, cursor->count, ends,
+                          &cursor->text[text], &cursor->room[text], err)
              : error_memory(err, cursor->count * sizeof *ends, "texts of the log");
     const uint64_t size = status ? 0 : ends[cursor->count - 1] + cursor->count;
     uint8_t *bytes = status ? NULL : realloc(cursor->text[text], size);
@@ -675,17 +741,14 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
     const bool image = table == RECORDS_IMAGES;
     enum reason reason;
     if (table != cursor->table || row < cursor->first || row - cursor->first >= cursor->count) {
-        struct reader reader = {.records = records,
-                                .table = table,
-                                .row = row,
-                                .left = min_u64(cursor->window, records->rows[table] - row)};
         cursor->table = table;
         cursor->first = row;
-        cursor->count = reader.left;
+        cursor->count = min_u64(cursor->window, records->rows[table] - row);
         if (!cursor->rows && !(cursor->rows = malloc(cursor->window * sizeof *cursor->rows)))
             return error_memory(err, cursor->window * sizeof *cursor->rows, "the log's buffer");
-        enum status status = read_rows(&reader, image ? LOG_IMAGES : LOG_FAILURES, 0,
-                                       sizeof *cursor->rows, (uint8_t *)cursor->rows, err);
+        enum status status =
+            read_rows(records, false, image ? LOG_IMAGES : LOG_FAILURES, 0, sizeof *cursor->rows,
+                      row, cursor->count, (uint8_t *)cursor->rows, err);
         if (!status)
             status = load_texts(cursor, image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH,
                                 offsetof(struct log_row, image.path), err);

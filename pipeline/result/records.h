@@ -83,6 +83,7 @@ struct records {
     uint64_t bytes;         /* of all logs */
     uint64_t damaged, torn; /* outside complete blocks: before the last one of each log; after it */
     int64_t written_ns;     /* last write to any log, since 1970 */
+    struct records_readers *readers;
 };
 
 /* Finds the logs in a directory and reads their headers; logs with a truncated header are ignored,
@@ -97,8 +98,8 @@ void records_clear(struct records *records);
 enum status records_scan(struct records *records, const uint32_t *widths, unsigned features,
                          struct stop *stop, struct error *err);
 
-/* The following may be called by any thread, in parallel, after records_scan. STATUS_FAILED: read
- * error or wrong checksum. */
+/* The following may be called by any thread, in parallel, after records_scan. What they read last stays in
+ * memory, up to a block for each of the threads. STATUS_FAILED: read error or wrong checksum. */
 
 /* Reads `bytes` bytes, from `offset` on, of each of the rows [first, first + count) of a column without
  * texts. */
@@ -107,7 +108,7 @@ enum status records_read(const struct records *records, unsigned column, size_t 
                          struct error *err);
 
 /* Reads the texts of these rows, contiguous, to *bytes, which is enlarged as needed (*room; the
- * caller frees it); ends[i]: end of the text of row first + i. */
+ * caller frees it); ends[i]: end of the text of row first + i. `bytes` NULL: only the ends. */
 enum status records_read_texts(const struct records *records, enum records_column column,
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err);

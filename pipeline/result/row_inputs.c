@@ -63,10 +63,10 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
     uint8_t *bytes = NULL;
     size_t room = 0, text_room = 0;
     char *text = NULL;
-    enum status status =
-        ends && (sizes || number != ROW_THUMBNAIL)
-            ? records_read_texts(input->log, column, first, count, ends, &bytes, &room, err)
-            : error_memory(err, count * sizeof *ends, "texts of the log");
+    enum status status = ends && (sizes || number != ROW_THUMBNAIL)
+                             ? records_read_texts(input->log, column, first, count, ends,
+                                                  to || !sizes ? &bytes : NULL, &room, err)
+                             : error_memory(err, count * sizeof *ends, "texts of the log");
     if (!status && sizes)
         status = records_read(input->log, LOG_IMAGES, offsetof(struct log_row, thumbnail_size),
                               sizeof *sizes, first, count, sizes, err);

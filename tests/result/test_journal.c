@@ -150,7 +150,7 @@ static void test_columns(void **state)
     struct place *place = *state;
     struct journal *journal;
     uint32_t height[ROWS], part[ROWS];
-    uint64_t ends[ROWS], part_ends[ROWS], kept;
+    uint64_t ends[ROWS], part_ends[ROWS], only_ends[ROWS], kept;
     uint8_t feature[5 * ROWS], *bytes = NULL, *part_bytes = NULL;
     size_t room = 0, part_room = 0;
     const size_t at = offsetof(struct log_row, image.height);
@@ -190,6 +190,10 @@ static void test_columns(void **state)
                              STATUS_OK);
             assert_int_equal(part_ends[count - 1], ends[first + count - 1] - start);
             assert_memory_equal(part_bytes, bytes + start, part_ends[count - 1]);
+            assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, first, count, only_ends,
+                                                NULL, NULL, NULL),
+                             STATUS_OK);
+            assert_memory_equal(only_ends, part_ends, count * sizeof *only_ends);
         }
     free(bytes);
     free(part_bytes);
