@@ -355,6 +355,7 @@ def test_a_worker_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
     assert "SIGKILL" in rows["05-203.png"][1]
 
 
+@pytest.mark.deep
 def test_the_process_that_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
     folder = pictures(203)
     process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate")

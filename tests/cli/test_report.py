@@ -242,6 +242,7 @@ def test_the_map_shows_every_picture(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 def test_flags_of_quality(browser, tmp_path):
     """Each flag has a page with the pictures that clpipe info counts; shards have flags, too."""
     from io import BytesIO

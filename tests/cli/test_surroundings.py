@@ -150,7 +150,7 @@ def check(result, directory, args, expected, mended):
     assert products(directory) == expected
 
 
-@pytest.mark.variations
+@pytest.mark.deep
 @pytest.mark.parametrize("lack", LACKS)
 def test_an_ingest_that_lacks_something(fresh, lack):
     variables, before = LACKS[lack]

@@ -102,6 +102,7 @@ def test_ends_early(clpipe, packed, tmp_path):
         check_one_error(send(clpipe, junk, "ingest", "tar:-", "-o", "j.h5", *FEATURE, cwd=tmp_path), 3, why)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_while_it_waits(clpipe, packed, tmp_path, how):
     """With a slow producer, the program is killed or stopped immediately; the same stream then gives the same
