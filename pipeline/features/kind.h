@@ -56,7 +56,7 @@ struct feature_kind {
     bool whole_numbers; /* `finish` produces uint32; with normalize=none, which `settle` sets */
 
     /* The descriptors that are aggregated with the feature's codebook (codebook.h), which is bound
-     * before any picture is counted. NULL: no codebook. */
+     * before any picture is counted; needs a `scale`. NULL: no codebook. */
     const struct descriptor *descriptor;
     bool network; /* the words are the output of a network (net/model.h) */
 

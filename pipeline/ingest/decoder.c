@@ -22,6 +22,8 @@
 #define AHEAD_BYTES (32u << 10)
 /* Pixels of a picture decoded while all slots are full, in bytes. */
 #define SPARE_BYTES (4u << 20)
+/* Rows decoded at a time without devices. */
+#define HOST_ROWS 16u
 /* Memory for decoding, without the pixels. */
 #define USUAL_MEMORY (16u << 20)
 /* The assumed decoding time per pixel before any is measured, and its weight, in pixels. */
@@ -52,14 +54,14 @@ struct decoders {
 /* State of one picture, shared by its parts. */
 struct strips {
     struct decoder *decoder;
-    struct staging *staging;
+    struct staging *staging; /* NULL: no devices */
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
     uint32_t overlap; /* rows, and columns, that a part shares with the next */
     uint8_t *kept;    /* the last `overlap` rows of the previous part; NULL until needed */
-    /* Goals of scale steps; if the picture is split, the host scales it. */
-    scale_goal goal[STEP_NODES_MAX];
+    /* For the goals: the host scales a picture that is split, and without devices every one. */
+    const scale_goal *goal;
     struct scaler scaler[STEP_NODES_MAX];
     unsigned goals, scalers; /* scalers: 0 until the picture turns out to be split */
     bool again;              /* start the file again, without streams */
@@ -302,29 +304,61 @@ static bool is_wide(uint64_t width, uint32_t overlap, uint64_t part_bytes)
 }
 
 /* Memory for rows outside of slots. */
-static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
+static uint64_t rows_memory(const struct strips *strips)
 {
     const struct image_info *info = strips->info;
     const uint64_t row = (uint64_t)info->out_width * 3;
-    const bool wide = is_wide(info->out_width, strips->overlap, part_bytes);
-    uint64_t bytes = 0;
-    if (row * info->out_height <= part_bytes && !wide)
-        return 0;
+    uint64_t bytes = 0, rows = HOST_ROWS;
+    if (strips->staging) {
+        const uint64_t part_bytes = staging_part_bytes(strips->staging);
+        const bool wide = is_wide(info->out_width, strips->overlap, part_bytes);
+        bytes = spare_memory(strips);
+        if (row * info->out_height <= part_bytes && !wide)
+            return bytes;
+        rows = strips->overlap + wide;
+    }
     for (unsigned i = 0; i < strips->goals; i++)
         bytes +=
             scaler_bytes(info->out_width, info->out_height, info->orientation, strips->goal[i]);
-    return bytes + row * (strips->overlap + wide);
+    return bytes + row * rows;
 }
 
-/* Submits the picture as scaled by the host. false: the run is over. */
+/* Without devices: decodes a picture for the scalers. */
+static void do_host(struct strips *strips)
+{
+    const struct image_info *info = strips->info;
+    const size_t row = (size_t)info->out_width * 3;
+    struct failure *failure = &strips->picture->record.failure;
+    uint8_t *rows = malloc(row * HOST_ROWS);
+    if (!rows)
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for rows of %u pixels",
+                    info->out_width);
+    else
+        begin_scaling(strips);
+    for (uint32_t y = 0; y < info->out_height && failure->reason == REASON_NONE; y += HOST_ROWS) {
+        const uint32_t count = min_u32(HOST_ROWS, info->out_height - y);
+        if (decode_rows(strips->decode, rows, row, count, failure) == REASON_NONE)
+            use_rows(strips, rows, row, count);
+    }
+    free(rows);
+}
+
+/* Submits or describes the picture as scaled by the host. false: the run is over. */
 static bool give_scaled(struct strips *strips)
 {
+    const struct decoders_config *config = &strips->decoder->decoders->config;
     for (unsigned i = 0; i < strips->scalers; i++) {
         const struct scaler *scaler = &strips->scaler[i];
         const bool swapped = strips->info->orientation >= 5;
         const struct scale_window *window = &scaler->window;
         const uint32_t width = swapped ? window->height : window->width;
         const uint32_t height = swapped ? window->width : window->height;
+        if (!strips->staging) {
+            config->describe(
+                strips->picture, strips->goal[i],
+                &(struct descriptor_picture){scaler->pixels, (size_t)3 * width, width, height});
+            continue;
+        }
         const struct part_shape shape = {.width = width,
                                          .height = height,
                                          .orientation = 1,
@@ -380,7 +414,11 @@ static bool do_strips(struct strips *strips)
 /* All parts of a picture; returns like do_strips. */
 static bool do_rows(struct strips *strips)
 {
-    bool going = do_strips(strips);
+    bool going = true;
+    if (strips->staging)
+        going = do_strips(strips);
+    else
+        do_host(strips);
     if (going && strips->picture->record.failure.reason == REASON_NONE)
         going = give_scaled(strips);
     for (unsigned i = 0; i < strips->scalers; i++)
@@ -482,23 +520,25 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         return true;
     }
     if (!picture->counters)
-        picture->counters = malloc(picture->sink->counters * sizeof *picture->counters);
+        picture->counters =
+            malloc(((size_t)picture->sink->counters + 1) * sizeof *picture->counters);
     if (!picture->counters) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the counters");
         decode_abort(decode);
         return true;
     }
+    struct staging *staging = config->job->staging;
     struct strips strips = {
         .decoder = decoder,
-        .staging = config->job->staging,
+        .staging = staging,
         .decode = decode,
         .picture = picture,
         .info = &info,
-        .overlap = staging_overlap(config->job->staging),
+        .overlap = staging ? staging_overlap(staging) : 0,
+        .goal = config->goal,
+        .goals = config->goals,
     };
-    strips.goals = staging_goals(strips.goal, config->job->staging);
-    const uint64_t memory = info.memory + spare_memory(&strips) +
-                            rows_memory(&strips, staging_part_bytes(config->job->staging));
+    const uint64_t memory = info.memory + rows_memory(&strips);
     start = clock_now();
     if (!budget_take(config->job->budget, memory)) {
         decode_abort(decode);
@@ -628,8 +668,8 @@ static void decode_pictures(struct decoder *decoder)
     struct picture *pictures[DECODE_AHEAD_MAX];
     unsigned count;
     struct decode_options options = ingest->decode;
-    options.coefficients = config->device_side->coefficients;
-    options.streams = config->device_side->streams;
+    options.coefficients = config->coefficients;
+    options.streams = config->streams;
     options.stop = config->job->stop;
     bool going = (ingest->isolate ? decode_open_isolated(&decode, ingest->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
@@ -679,6 +719,8 @@ enum status decoders_open(struct decoders **out, const struct decoders_config *c
     if (!decoders)
         return error_memory(err, sizeof *decoders, "decode threads");
     decoders->config = *config;
+    if (config->job->staging)
+        decoders->config.goals = staging_goals(decoders->config.goal, config->job->staging);
     pthread_mutex_init(&decoders->lock, NULL);
     cond_init_monotonic(&decoders->ended);
     decoders->decoder = calloc(threads, sizeof *decoders->decoder);

@@ -1,9 +1,10 @@
-/* decoder.h: the decode threads. Each takes opened pictures, decodes them into slots of staging,
- * and releases them. */
+/* decoder.h: the decode threads. Each takes opened pictures, decodes them into slots of staging, or
+ * describes them on the host if there are no devices, and releases them. */
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
-#include "ingest/device_side.h"
+#include "features/descriptor.h"
+#include "ingest/ingest_job.h"
 #include "ingest/picture.h"
 
 struct decoders;
@@ -13,9 +14,17 @@ struct decoders_config {
     struct ingest_job *job;
     struct picture *(*take)(void *context, struct stage_times *times, bool wait); /* readers_take */
     void *context;
-    const struct device_side *device_side; /* which forms of JPEG pictures are submitted */
-    unsigned open_files;                   /* upper bound per thread */
-    uint32_t thumbnail_size;               /* 0: no thumbnails */
+    bool coefficients, streams; /* forms of JPEG pictures that are submitted (device_side.h) */
+    unsigned open_files;        /* upper bound per thread */
+    uint32_t thumbnail_size;    /* 0: no thumbnails */
+    /* What the host scales pictures to; if the job has staging, set to its goals. */
+    scale_goal goal[STEP_NODES_MAX];
+    unsigned goals;
+    /* Called for each goal with the scaled picture if the job has no staging. Sets the picture's
+     * failure if memory is short; the picture may still fail afterwards. Any thread, one per
+     * picture. */
+    void (*describe)(struct picture *picture, scale_goal goal,
+                     const struct descriptor_picture *image);
 };
 
 /* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.

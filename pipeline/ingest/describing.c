@@ -129,13 +129,14 @@ static enum status open_all(struct run *run, struct error *err)
 {
     const struct describing *describing = run->describing;
     const struct plan_config plan = {.features = &describing->config.features, .streams = true};
+    struct ocl_selection devices = describing->devices;
+    const enum status status = device_side_open(&run->device_side, &run->job, &devices, &plan, err);
     const struct decoders_config decoders = {.job = &run->job,
                                              .take = take_picture,
                                              .context = run,
-                                             .device_side = &run->device_side,
+                                             .coefficients = run->device_side.coefficients,
+                                             .streams = run->device_side.streams,
                                              .open_files = 1};
-    struct ocl_selection devices = describing->devices;
-    const enum status status = device_side_open(&run->device_side, &run->job, &devices, &plan, err);
     return status == STATUS_OK ? decoders_open(&run->decoders, &decoders, err) : status;
 }
 

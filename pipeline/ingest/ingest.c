@@ -115,11 +115,6 @@ static void send_again(void *context, struct picture *picture)
     readers_again(ingest->readers, picture);
 }
 
-static struct picture *take_picture(void *context, struct stage_times *times, bool wait)
-{
-    return readers_take(context, times, wait);
-}
-
 /* --- opening --------------------------------------------------------------------------------- */
 
 static enum status add_stored(void *context, const struct store_record *record, struct error *err)
@@ -445,9 +440,10 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         return status;
     const struct decoders_config decoders = {
         .job = &ingest->job,
-        .take = take_picture,
+        .take = readers_take,
         .context = ingest->readers,
-        .device_side = &ingest->device_side,
+        .coefficients = ingest->device_side.coefficients,
+        .streams = ingest->device_side.streams,
         .open_files = open_files,
         .thumbnail_size = ingest->thumbnail_size,
     };

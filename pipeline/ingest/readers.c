@@ -42,6 +42,8 @@ struct readers {
     pthread_mutex_t walk_lock; /* guards the walk, the store's earlier work and the members below */
     pthread_cond_t window_moved;
     struct walk *walk;
+    enum status (*chosen)(void *context, struct walk_item *item); /* NULL: all of the walk */
+    void *context;
     uint64_t window, handed_out;
     uint64_t limit_items, looked_at; /* items of the walk; after the limit, only those in the
                                       * file are taken */
@@ -170,7 +172,8 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
 static enum status walk_on(struct readers *readers, struct error *err)
 {
     struct walk_item item;
-    const enum status status = walk_next(readers->walk, &item, err);
+    const enum status status = readers->chosen ? readers->chosen(readers->context, &item)
+                                               : walk_next(readers->walk, &item, err);
     readers->walked = status == STATUS_END;
     if (status != STATUS_OK)
         return readers->walked ? STATUS_OK : status;
@@ -481,8 +484,9 @@ static struct picture *take_self(struct readers *readers, struct stage_times *ti
     return picture;
 }
 
-struct picture *readers_take(struct readers *readers, struct stage_times *times, bool wait)
+struct picture *readers_take(void *context, struct stage_times *times, bool wait)
 {
+    struct readers *readers = context;
     bool quick = wait;
     struct picture *picture = take_ahead(&quick, readers, times, wait);
     if (picture || !wait)
@@ -529,6 +533,14 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
     pthread_cond_init(&readers->room, NULL);
     pthread_cond_init(&readers->filled, NULL);
     return STATUS_OK;
+}
+
+void readers_choose(struct readers *readers,
+                    enum status (*next)(void *context, struct walk_item *item), void *context)
+{
+    readers->chosen = next;
+    readers->context = context;
+    readers->limit_items = UINT64_MAX;
 }
 
 void readers_start(struct readers *readers)

@@ -20,13 +20,18 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
                          struct store *store, const struct picture_sink *sink, uint64_t window,
                          unsigned open_files, struct error *err);
 
+/* Instead of all items of the walk, takes some: those of `next`, in the walk's order; STATUS_END at
+ * the end. One thread at a time. Before readers_start, and before readers_take. */
+void readers_choose(struct readers *readers,
+                    enum status (*next)(void *context, struct walk_item *item), void *context);
+
 /* Starts as many threads as the system allows; zero is not an error. */
 void readers_start(struct readers *readers);
 
 /* The next picture for a decode thread, with its file open if it is to be decoded. NULL at the end,
  * after a stop or an error, and without `wait` also if none is ready: a thread that holds pictures
- * must not wait. Any thread. */
-struct picture *readers_take(struct readers *readers, struct stage_times *times, bool wait);
+ * must not wait. Any thread; `readers` as for decoders_config.take. */
+struct picture *readers_take(void *readers, struct stage_times *times, bool wait);
 
 /* Queues a picture to be decoded again, before the rest of the walk. Any thread. */
 void readers_again(struct readers *readers, struct picture *picture);

@@ -125,6 +125,7 @@ static void count_lumas(uint32_t *words, const struct feature *feature, const ui
 
 static const struct feature_kind learned = {
     .name = "learned",
+    .scale = 256,
     .bins = {4},
     .channels = 1,
     .macro = "GRAY",
