@@ -75,7 +75,6 @@ int main(int argc, char **argv)
         return 2;
     }
     const unsigned threads = argc > 3 ? (unsigned)atoi(argv[3]) : 2;
-    const struct layout_config config = {.threads = threads};
     if (npy_open(&file, argv[1], false, &err) != STATUS_OK)
         return fail(&err);
     const struct neighbours_config search = {.metric = (enum cluster_metric)metric,
@@ -88,16 +87,14 @@ int main(int argc, char **argv)
     const double searched = clock_seconds_since(begun);
     float *initial = malloc(2 * file.rows * sizeof *initial);
     float *xy = malloc(2 * file.rows * sizeof *xy);
-    const struct layout_graph graph = {
-        .rows = file.rows, .neighbours = found.n, .neighbour = found.rows};
     if (!initial || !xy)
         return 3;
     begun = clock_now();
-    if (layout_principal(initial, &file, search.metric, &config, &err) != STATUS_OK)
+    if (layout_principal(initial, &file, &search, &err) != STATUS_OK)
         return fail(&err);
     const double components = clock_seconds_since(begun);
     begun = clock_now();
-    if (layout_map(xy, &graph, initial, &config, &err) != STATUS_OK)
+    if (layout_map(xy, &found, initial, &search, &err) != STATUS_OK)
         return fail(&err);
     const double mapped = clock_seconds_since(begun);
     const double before = kept(&found, initial, threads, &err);

@@ -375,14 +375,13 @@ enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric
                                  bool missing, unsigned threads, struct stop *stop,
                                  struct error *err)
 {
-    const struct neighbours_config config = {
-        .metric = metric, .threads = threads, .watch = {.stop = stop}};
     struct comparable *comparable = &input->comparable;
     comparable_close(comparable);
     input->source = input->whole;
     if (!input->result)
         return STATUS_OK;
-    const enum status status = comparable_open(comparable, &input->whole, &config, err);
+    const enum status status =
+        comparable_open(comparable, &input->whole, metric, threads, stop, err);
     if (status != STATUS_OK || comparable->source.rows == input->whole.rows) {
         comparable_close(comparable);
         return status;

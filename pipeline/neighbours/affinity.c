@@ -42,10 +42,8 @@ enum status affinity_open(struct edges *out, const struct neighbours *nearest,
                           const double *squares, struct error *err)
 {
     const struct weighing weighing = {nearest, squares};
-    const struct edges_source source = {.rows = nearest->queries,
-                                        .stride = nearest->n,
+    const struct edges_source source = {.nearest = nearest,
                                         .used = min_u32(nearest->n, AFFINITY_NEIGHBOURS),
-                                        .nearest = nearest->rows,
                                         .weight = weigh,
                                         .context = &weighing};
     if (edges_open(out, &source, err) != STATUS_OK)

@@ -8,7 +8,6 @@
 #define CLPIPE_NEIGHBOURS_AFFINITY_H
 
 #include "neighbours/edges.h"
-#include "neighbours/neighbour_types.h"
 
 /* Neighbours per row. */
 #define AFFINITY_NEIGHBOURS 15

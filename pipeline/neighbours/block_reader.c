@@ -44,6 +44,29 @@ enum status block_reader_read(struct block_reader *reader, uint64_t first, uint3
     return status;
 }
 
+enum status block_reader_queries(struct block_reader *reader, const struct queries *queries,
+                                 uint64_t first, uint32_t count, float *values, uint32_t *own,
+                                 struct error *err)
+{
+    const uint64_t rows = reader->source->rows;
+    struct transform transform = reader->transform;
+    enum status status = STATUS_OK;
+    transform.what = "query";
+    if (!queries->rows)
+        return transform_read(&transform, queries->values, reader->workers, values, first, count,
+                              err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t row = queries->rows[first + i];
+        if (row >= rows)
+            return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
+                             (unsigned long long)row, (unsigned long long)rows - 1);
+        if (own)
+            own[i] = (uint32_t)row;
+        status = block_reader_read(reader, row, 1, values + (size_t)i * reader->stride, err);
+    }
+    return status;
+}
+
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
     return b == 0 ? a : gcd(b, a % b);

@@ -23,6 +23,12 @@ void block_reader_close(struct block_reader *reader);
 enum status block_reader_read(struct block_reader *reader, uint64_t first, uint32_t count,
                               float *rows, struct error *err);
 
+/* Reads `count` queries from number `first` on into count x stride values; own: gets the row number of
+ * each that is a row; may be NULL. STATUS_USAGE: there is no such row. */
+enum status block_reader_queries(struct block_reader *reader, const struct queries *queries,
+                                 uint64_t first, uint32_t count, float *values, uint32_t *own,
+                                 struct error *err);
+
 /* The number of rows from one position of a block to the next: neighbouring rows are often alike,
  * and first rows from all over the block tell more about the reach of all. */
 uint32_t block_reader_step(uint32_t rows);

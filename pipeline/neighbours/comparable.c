@@ -34,15 +34,16 @@ static void look_at_rows(void *context, uint64_t first, uint64_t count, const fl
 }
 
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
-                            const struct neighbours_config *config, struct error *err)
+                            enum cluster_metric metric, unsigned threads, struct stop *stop,
+                            struct error *err)
 {
-    struct comparing comparing = {all, config->metric, malloc((size_t)all->rows + 1)};
+    struct comparing comparing = {all, metric, malloc((size_t)all->rows + 1)};
     *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row + 1)};
     out->list = (struct matrix_list){all, out->row};
     matrix_list_source(&out->source, &out->list, 0);
     const enum status status =
         comparing.compared && out->row
-            ? matrix_each(all, config->threads, config->watch.stop, look_at_rows, &comparing, err)
+            ? matrix_each(all, threads, stop, look_at_rows, &comparing, err)
             : error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
     for (uint64_t i = 0; status == STATUS_OK && i < all->rows; i++)
         if (comparing.compared[i])
@@ -68,11 +69,9 @@ void comparable_tell(const struct comparable *comparable, const char *feature)
 enum status comparable_fit(struct projection *out, const struct matrix_source *all,
                            const struct pca_config *config, struct error *err)
 {
-    const struct neighbours_config comparing = {.metric = (enum cluster_metric)config->space,
-                                                .threads = config->threads,
-                                                .watch = {.stop = config->stop}};
     struct comparable comparable;
-    enum status status = comparable_open(&comparable, all, &comparing, err);
+    enum status status = comparable_open(&comparable, all, (enum cluster_metric)config->space,
+                                         config->threads, config->stop, err);
     if (status == STATUS_OK && comparable.source.rows > 1)
         status = pca_fit(out, &comparable.source, config, err);
     comparable_close(&comparable);

@@ -20,10 +20,11 @@ struct comparable {
     struct matrix_list list;     /* what `source` reads by */
 };
 
-/* Looks at the rows with config->threads. `all` and `out` must not move until it is closed. Close it even
- * after a failure. */
+/* `all` and `out` must not move until it is closed. Close it even after a failure. STATUS_FAILED,
+ * STATUS_INTERRUPTED. */
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
-                            const struct neighbours_config *config, struct error *err);
+                            enum cluster_metric metric, unsigned threads, struct stop *stop,
+                            struct error *err);
 void comparable_close(struct comparable *comparable);
 
 /* Logs how many rows cannot be compared, if there are any; `feature` names them. */

@@ -176,28 +176,13 @@ out:
     return status;
 }
 
-static enum status read_queries(struct job *job, struct error *err)
-{
-    const struct matrix_source *source = job->reader->source;
-    enum status status = STATUS_OK;
-    if (!is_row(job)) {
-        const struct transform transform = {job->config->metric, source->dimension, job->stride,
-                                            "query"};
-        return transform_read(&transform, job->queries->values, NULL, job->values,
-                              job->queries->first + job->first, job->count, err);
-    }
-    for (uint32_t q = 0; q < job->count && status == STATUS_OK; q++)
-        status = block_reader_read(job->reader, job->queries->rows[job->first + q], 1,
-                                   job->values + (size_t)q * job->stride, err);
-    return status;
-}
-
 static enum status rank_group(struct job *job, struct error *err)
 {
     const uint32_t parts = (job->count + AFFINITY_LANES - 1) / AFFINITY_LANES;
     const uint32_t step = workers_count(job->reader->workers) * PARTS_THREAD;
     const struct neighbours_config *config = job->config;
-    enum status status = read_queries(job, err);
+    enum status status = block_reader_queries(job->reader, job->queries, job->first, job->count,
+                                              job->values, NULL, err);
     if (status == STATUS_OK)
         status = over_rows(job, compare_part, err);
     for (uint32_t from = 0; from < parts && status == STATUS_OK; from += step) {

@@ -15,10 +15,10 @@ static void add_edge(struct edges *edges, uint64_t from, uint64_t to, double wei
 
 static void add_edges(struct edges *edges, const struct edges_source *source)
 {
-    for (uint64_t row = 0; row < source->rows; row++)
+    for (uint64_t row = 0; row < edges->rows; row++)
         for (uint32_t i = 0; i < source->used; i++) {
-            const int64_t other = source->nearest[row * source->stride + i];
-            const double weight = edges_is_other(source->rows, row, other)
+            const int64_t other = source->nearest->rows[row * source->nearest->n + i];
+            const double weight = edges_is_other(edges->rows, row, other)
                                       ? source->weight(source->context, row, i)
                                       : 0;
             if (weight <= 0)
@@ -51,7 +51,7 @@ static uint64_t merge_edges(struct edge *to, struct edge *from, uint64_t count, 
 
 enum status edges_open(struct edges *out, const struct edges_source *source, struct error *err)
 {
-    const uint64_t rows = source->rows;
+    const uint64_t rows = source->nearest->queries;
     *out = (struct edges){.rows = rows, .begin = calloc(rows + 1, sizeof *out->begin)};
     if (!out->begin)
         return error_memory(err, rows * sizeof *out->begin, "a graph");

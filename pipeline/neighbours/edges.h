@@ -2,9 +2,7 @@
 #ifndef CLPIPE_NEIGHBOURS_EDGES_H
 #define CLPIPE_NEIGHBOURS_EDGES_H
 
-#include "base/error.h"
-#include <stdbool.h>
-#include <stdint.h>
+#include "neighbours/neighbour_types.h"
 
 struct edge {
     uint32_t row;
@@ -18,13 +16,12 @@ struct edges {
     struct edge *edge;
 };
 
-/* What a graph is made from: row i has nearest[i * stride], ... of which the first `used` count;
- * -1, other numbers that are not rows, and the row itself make no edge. */
+/* What a graph is made from: the first `used` neighbours of each row; -1, other numbers that are not
+ * rows, and the row itself make no edge. */
 struct edges_source {
-    uint64_t rows;
-    uint32_t stride, used;
-    const int64_t *nearest;
-    /* The weight of nearest[row * stride + i]; at most 0: no edge. */
+    const struct neighbours *nearest; /* of all rows */
+    uint32_t used;
+    /* The weight of neighbour i of a row; at most 0: no edge. */
     double (*weight)(const void *context, uint64_t row, uint32_t i);
     const void *context;
     bool adds; /* pairs nearest in both directions get the sum, in float32, not the weight */

@@ -83,7 +83,7 @@ enum status expansion_of_values(float *out, const struct expansion *expansion,
     double *sum = held_array(&held, dimension, sizeof *sum);
     enum status status = held_check(&held, "a mean", err);
     for (uint32_t i = 0; i < queries->count && status == STATUS_OK; i++) {
-        status = transform_read(&transform, queries->values, NULL, row, queries->first + i, 1, err);
+        status = transform_read(&transform, queries->values, NULL, row, i, 1, err);
         if (status == STATUS_OK)
             expand(out + (size_t)i * dimension, sum, expansion, row,
                    nearest->rows + (size_t)i * nearest->n);

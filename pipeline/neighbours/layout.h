@@ -9,45 +9,30 @@
 #ifndef CLPIPE_NEIGHBOURS_LAYOUT_H
 #define CLPIPE_NEIGHBOURS_LAYOUT_H
 
-#include "base/error.h"
-#include "base/watch.h"
-#include "kmeans/cluster_types.h"
-#include "matrix/matrix.h"
 #include "neighbours/edges.h"
-#include <stdint.h>
+#include "neighbours/neighbour_types.h"
 
 /* Neighbours that suit the map; any further ones in a graph are ignored. */
 #define LAYOUT_NEIGHBOURS 15u
 
-/* The nearest rows of each row, in order: row i has neighbour[i * neighbours + j]; -1: none. */
-struct layout_graph {
-    uint64_t rows;
-    uint32_t neighbours;
-    const int64_t *neighbour;
-};
-
-struct layout_config {
-    unsigned threads; /* at least 1 */
-    struct watch watch;
-};
+/* Of the configuration, these functions use metric, threads and watch. */
 
 /* The first two principal components of all rows in the metric's space (see kmeans/transform.h): x
  * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are those of features/pca.h. Rows that
  * cannot be compared (neighbours/comparable.h) are placed at 0, 0. STATUS_FAILED: reading, memory;
  * STATUS_INTERRUPTED. */
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
-                             enum cluster_metric metric, const struct layout_config *config,
-                             struct error *err);
+                             const struct neighbours_config *config, struct error *err);
 
 /* How strongly rows attract each other: the weights of a pair's two directions are averaged, and
  * all weights add up to 1. STATUS_FAILED: out of memory. Close the graph even after an error. */
-enum status layout_attract(struct edges *out, const struct layout_graph *graph, struct error *err);
+enum status layout_attract(struct edges *out, const struct neighbours *nearest, struct error *err);
 
-/* Computes the map. initial: 2 x rows, from layout_principal; NULL: fixed random positions.
- * Positions span -1 to 1 along the wider axis, centred. Memory: about 64 * neighbours + 200 bytes
- * per row. Accepts any graph: rows without neighbours, coincident rows, several components.
- * STATUS_FAILED: out of memory; STATUS_INTERRUPTED: a stop was requested. */
-enum status layout_map(float *xy, const struct layout_graph *graph, const float *initial,
-                       const struct layout_config *config, struct error *err);
+/* Computes the map of all rows from their nearest ones. initial: 2 x rows, from layout_principal;
+ * NULL: fixed random positions. Positions span -1 to 1 along the wider axis, centred. Memory: about
+ * 64 * n + 200 bytes per row. Accepts any graph: rows without neighbours, coincident rows, several
+ * components. STATUS_FAILED: out of memory; STATUS_INTERRUPTED: a stop was requested. */
+enum status layout_map(float *xy, const struct neighbours *nearest, const float *initial,
+                       const struct neighbours_config *config, struct error *err);
 
 #endif

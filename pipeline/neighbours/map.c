@@ -59,33 +59,25 @@ static void begin(struct descent *descent, const float *initial)
     }
 }
 
-struct weighing {
-    const struct layout_graph *graph;
-    uint32_t used;
-};
-
 /* Each row divides equal weights among its neighbours (as good for a neighbour embedding as weights
  * by distance: J. Boehm, P. Berens, D. Kobak 2022). */
 static double weigh(const void *context, uint64_t row, uint32_t i)
 {
-    const struct weighing *weighing = context;
-    const struct layout_graph *graph = weighing->graph;
+    const struct edges_source *source = context;
+    const struct neighbours *nearest = source->nearest;
     uint32_t count = 0;
     (void)i;
-    for (uint32_t j = 0; j < weighing->used; j++)
-        count += edges_is_other(graph->rows, row, graph->neighbour[row * graph->neighbours + j]);
+    for (uint32_t j = 0; j < source->used; j++)
+        count += edges_is_other(nearest->queries, row, nearest->rows[row * nearest->n + j]);
     return (double)(1.0f / (float)count);
 }
 
-enum status layout_attract(struct edges *out, const struct layout_graph *graph, struct error *err)
+enum status layout_attract(struct edges *out, const struct neighbours *nearest, struct error *err)
 {
-    const struct weighing weighing = {graph, min_u32(graph->neighbours, LAYOUT_NEIGHBOURS)};
-    const struct edges_source source = {.rows = graph->rows,
-                                        .stride = graph->neighbours,
-                                        .used = weighing.used,
-                                        .nearest = graph->neighbour,
+    const struct edges_source source = {.nearest = nearest,
+                                        .used = min_u32(nearest->n, LAYOUT_NEIGHBOURS),
                                         .weight = weigh,
-                                        .context = &weighing,
+                                        .context = &source,
                                         .adds = true};
     double total = 0;
     if (edges_open(out, &source, err) != STATUS_OK)
@@ -127,7 +119,7 @@ static void move_rows(void *context, uint64_t part)
     }
 }
 
-static enum status descend(struct descent *descent, const struct layout_config *config,
+static enum status descend(struct descent *descent, const struct neighbours_config *config,
                            struct error *err)
 {
     const uint32_t iterations = EARLY_ITERATIONS + LATER_ITERATIONS;
@@ -167,10 +159,10 @@ static void fit(float *out, const float *xy, uint64_t rows)
     }
 }
 
-enum status layout_map(float *xy, const struct layout_graph *graph, const float *initial,
-                       const struct layout_config *config, struct error *err)
+enum status layout_map(float *xy, const struct neighbours *nearest, const float *initial,
+                       const struct neighbours_config *config, struct error *err)
 {
-    const uint64_t rows = graph->rows;
+    const uint64_t rows = nearest->queries;
     struct descent descent = {.rows = rows};
     if (rows > UINT32_MAX / 2)
         return error_set(err, STATUS_FAILED, "a map has at most %u rows", UINT32_MAX / 2);
@@ -186,7 +178,7 @@ enum status layout_map(float *xy, const struct layout_graph *graph, const float 
     descent.repulsion = buffer + 4 * rows;
     descent.velocity = buffer + 6 * rows;
     descent.gain = buffer + 8 * rows;
-    enum status status = layout_attract(&descent.attraction, graph, err);
+    enum status status = layout_attract(&descent.attraction, nearest, err);
     if (status == STATUS_OK)
         status = forces_open(&descent.forces, rows, err);
     if (status == STATUS_OK)

@@ -24,12 +24,12 @@ struct neighbours_config {
     const struct neighbours_choice *choice; /* NULL; tests: neighbours/choice.h */
 };
 
-/* What neighbours are searched for: `count` rows of the source, by their numbers, or the rows
- * [first, first + count) of another matrix of as many columns. */
+/* What neighbours are searched for: `count` rows of the source, by their numbers, or the first ones
+ * of another matrix of as many columns. */
 struct queries {
     const uint64_t *rows; /* NULL: those of `values` */
     const struct matrix_source *values;
-    uint64_t first, count;
+    uint64_t count;
 };
 
 /* The result; it owns its arrays. */

@@ -44,29 +44,6 @@ static void hand_over(struct neighbours *out, const struct nearest *lists, uint6
     workers_run(workers, hand_over_part, &job, (job.count + PART_PLACES - 1) / PART_PLACES);
 }
 
-/* Reads `count` queries from number `first` on. */
-static enum status read_queries(float *values, uint32_t *own, struct block_reader *reader,
-                                const struct queries *queries, uint64_t first, uint32_t count,
-                                struct error *err)
-{
-    const uint64_t rows = reader->source->rows;
-    struct transform transform = reader->transform;
-    enum status status = STATUS_OK;
-    transform.what = "query";
-    if (!queries->rows)
-        return transform_read(&transform, queries->values, reader->workers, values,
-                              queries->first + first, count, err);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        const uint64_t row = queries->rows[first + i];
-        if (row >= rows)
-            return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
-                             (unsigned long long)row, (unsigned long long)rows - 1);
-        own[i] = (uint32_t)row;
-        status = block_reader_read(reader, row, 1, values + (size_t)i * reader->stride, err);
-    }
-    return status;
-}
-
 /* As many queries at a time as a quarter of the memory has room for; each part is compared with all rows. */
 static enum status search_queries(struct neighbours *out, struct block_reader *reader,
                                   const struct queries *queries, struct error *err)
@@ -82,7 +59,7 @@ static enum status search_queries(struct neighbours *out, struct block_reader *r
     const int64_t begun = clock_now();
     for (uint64_t done = 0; done < queries->count && status == STATUS_OK; done += part) {
         const uint32_t count = (uint32_t)min_u64(part, queries->count - done);
-        status = read_queries(values, own, reader, queries, done, count, err);
+        status = block_reader_queries(reader, queries, done, count, values, own, err);
         if (status == STATUS_OK)
             status = scan_rows(lists, reader, values, own, count, &out->compared, err);
         if (status == STATUS_OK)

@@ -26,7 +26,6 @@ struct placing {
     float *xy;
     const struct matrix_source *matrix;
     const struct projection *projection;
-    enum cluster_metric metric;
 };
 
 static void place_rows(void *context, uint64_t first, uint64_t count, const float *rows)
@@ -37,23 +36,23 @@ static void place_rows(void *context, uint64_t first, uint64_t count, const floa
         float *to = placing->xy + 2 * (first + i);
         to[0] = to[1] = 0;
         if (placing->projection->components &&
-            comparable_values(placing->matrix, row, placing->metric))
+            comparable_values(placing->matrix, row,
+                              (enum cluster_metric)placing->projection->space))
             place_row(to, placing->projection, row);
     }
 }
 
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
-                             enum cluster_metric metric, const struct layout_config *config,
-                             struct error *err)
+                             const struct neighbours_config *config, struct error *err)
 {
     struct projection projection = {.columns = 0};
-    const struct pca_config pca = {.space = (enum projection_space)metric,
+    const struct pca_config pca = {.space = (enum projection_space)config->metric,
                                    .components = 2,
                                    .optional = true,
                                    .threads = config->threads,
                                    .stop = config->watch.stop};
     enum status status = comparable_fit(&projection, matrix, &pca, err);
-    struct placing placing = {xy, matrix, &projection, metric};
+    struct placing placing = {xy, matrix, &projection};
     if (status == STATUS_OK)
         status =
             matrix_each(matrix, config->threads, config->watch.stop, place_rows, &placing, err);

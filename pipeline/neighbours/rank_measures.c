@@ -35,7 +35,6 @@ enum status measures_sum_up(struct ranking *out, const struct measured *measured
         return error_memory(err, classes->count * sizeof *sums, "classes");
     for (uint64_t row = 0; row < classes->rows; row++) {
         const struct measured *one = &measured[row];
-        out->rows += classes->of_row[row] != RANKING_NO_CLASS;
         if (!measures_is_query(classes, row))
             continue;
         out->queries++;

@@ -11,13 +11,12 @@
 #define RANKING_NO_CLASS UINT32_MAX
 
 struct ranking {
-    uint64_t rows;    /* ranked rows */
-    uint64_t queries; /* those of them that are queries */
+    uint64_t queries; /* ranked rows that are queries */
     /* NaN if there are no queries: */
     double map; /* mean average precision over the whole ranking */
     double precision_at_1, precision_at_5, precision_at_10;
     double mmap_at_10; /* over the first 10 only; mean per class, then over classes */
-    double seconds_read, seconds;
+    double seconds;
 };
 
 /* Depth of the truncated measures. */

@@ -483,7 +483,6 @@ enum status ranking_measure(struct ranking *out, const struct matrix_source *sou
         status = rank_all(&ranker, block, list_room, err);
     if (status == STATUS_OK)
         status = measures_sum_up(out, ranker.measured, &ranker.classes, err);
-    out->seconds_read = reader.seconds;
     out->seconds = (double)(clock_now() - begun) * 1e-9;
     held_free(&ranker.held);
     block_reader_close(&reader);

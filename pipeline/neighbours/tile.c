@@ -6,9 +6,8 @@
 
 /* --- plain C ---------------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void multiply_pairs(int32_t *out, const void *rows,
-                                                                 const void *panel, uint32_t stride,
-                                                                 const int32_t *start)
+static void multiply_plain(int32_t *out, const void *rows, const void *panel, uint32_t stride,
+                           const int32_t *start)
 {
     const int16_t *a = rows, *b = panel;
     for (uint32_t row = 0; row < TILE_ROWS; row++, a += stride) {
@@ -21,12 +20,6 @@ static inline __attribute__((always_inline)) void multiply_pairs(int32_t *out, c
                     a[j] * b[j * TILE_LANES + 2 * l] + a[j + 1] * b[j * TILE_LANES + 2 * l + 1];
         memcpy(out + row * TILE_LANES, sum, sizeof sum);
     }
-}
-
-static void multiply_plain(int32_t *out, const void *rows, const void *panel, uint32_t stride,
-                           const int32_t *start)
-{
-    multiply_pairs(out, rows, panel, stride, start);
 }
 
 static inline __attribute__((always_inline)) void

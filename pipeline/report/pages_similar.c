@@ -62,8 +62,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
-    /* The default of clpipe cluster. */
-    similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
+    similar->metric = matrix_input_usual_metric(&about);
     enum projection_space space;
     if (clusters && projection_space(&space, metric))
         similar->metric = (enum cluster_metric)space;
@@ -101,7 +100,8 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
                            "comparing %llu rows with each other would take too long without a GPU",
                            (unsigned long long)rows);
     if (status == STATUS_OK)
-        status = comparable_open(&comparable, &similar->matrix, &search, err);
+        status = comparable_open(&comparable, &similar->matrix, search.metric, search.threads,
+                                 search.watch.stop, err);
     if (status == STATUS_OK)
         comparable_tell(&comparable, similar->pages->similar_feature);
     if (status == STATUS_OK && comparable.source.rows < 2)
@@ -179,18 +179,16 @@ static enum status make_map(const struct similar *similar, struct error *err)
 {
     struct pages *pages = similar->pages;
     const size_t n = (size_t)pages->album.count;
-    const struct layout_config config = {.threads = pages->config->machine.threads,
-                                         .watch = pages->config->machine.watch};
-    const struct layout_graph graph = {
-        .rows = n, .neighbours = similar->found.n, .neighbour = similar->found.rows};
+    const struct neighbours_config config =
+        clustering_search(&pages->config->machine, similar->metric, 0);
     struct held held = {0};
     float *initial = held_array(&held, 2 * n, sizeof *initial),
           *xy = held_array(&held, 2 * n, sizeof *xy);
     enum status status = held_check(&held, "the map", err);
     if (status == STATUS_OK)
-        status = layout_principal(initial, &similar->matrix, similar->metric, &config, err);
+        status = layout_principal(initial, &similar->matrix, &config, err);
     if (status == STATUS_OK)
-        status = layout_map(xy, &graph, initial, &config, err);
+        status = layout_map(xy, &similar->found, initial, &config, err);
     if (status == STATUS_OK)
         status = write_map(pages, xy, err);
     held_free(&held);

@@ -102,15 +102,13 @@ static void test_neighbours_are_preserved(void **state)
     int64_t *neighbour = nearest(rows, DIMENSION, NEIGHBOURS);
     const struct matrix_source matrix = {
         .rows = ROWS, .dimension = DIMENSION, .read = read_rows, .context = rows};
-    const struct layout_graph graph = {
-        .rows = ROWS, .neighbours = NEIGHBOURS, .neighbour = neighbour};
+    const struct neighbours graph = {.queries = ROWS, .n = NEIGHBOURS, .rows = neighbour};
     float xy[2][2 * ROWS], initial[2][2 * ROWS];
     uint64_t calls = 0;
     for (unsigned i = 0; i < 2; i++) {
-        const struct layout_config config = {
+        const struct neighbours_config config = {
             .threads = i ? 3 : 1, .watch = {.show = i ? NULL : count_calls, .context = &calls}};
-        assert_int_equal(layout_principal(initial[i], &matrix, METRIC_EUCLIDEAN, &config, NULL),
-                         STATUS_OK);
+        assert_int_equal(layout_principal(initial[i], &matrix, &config, NULL), STATUS_OK);
         assert_int_equal(layout_map(xy[i], &graph, initial[i], &config, NULL), STATUS_OK);
     }
     assert_true(calls > 100);
@@ -125,7 +123,7 @@ static void test_neighbours_are_preserved(void **state)
     assert_true(map > 0.5);
     assert_true(map > 2 * principal);
     /* Works without initial positions, too. */
-    const struct layout_config config = {.threads = 2};
+    const struct neighbours_config config = {.threads = 2};
     assert_int_equal(layout_map(xy[1], &graph, NULL, &config, NULL), STATUS_OK);
     assert_true(kept(neighbour, xy[1]) > 0.5);
     free(neighbour);
@@ -149,8 +147,8 @@ static void test_principal_components(void **state)
     rows[5 * DIMENSION] = NAN;
     const struct matrix_source matrix = {
         .rows = ROWS, .dimension = DIMENSION, .read = read_rows, .context = rows};
-    const struct layout_config config = {.threads = 2};
-    assert_int_equal(layout_principal(xy, &matrix, METRIC_EUCLIDEAN, &config, NULL), STATUS_OK);
+    const struct neighbours_config config = {.threads = 2};
+    assert_int_equal(layout_principal(xy, &matrix, &config, NULL), STATUS_OK);
     assert_true(xy[10] == 0 && xy[11] == 0);
     for (unsigned axis = 0; axis < 2; axis++) {
         double product = 0, one = 0, two = 0;
@@ -174,22 +172,22 @@ static void check_finite(const float *xy, uint64_t rows)
 static void test_small_graphs(void **state)
 {
     (void)state;
-    const struct layout_config config = {.threads = 2};
-    const int64_t pair[2] = {1, 0}, none[2] = {-1, -1};
+    const struct neighbours_config config = {.threads = 2};
+    int64_t pair[2] = {1, 0}, none[2] = {-1, -1};
     float xy[4] = {9, 9, 9, 9};
-    struct layout_graph graph = {.rows = 0, .neighbours = 1, .neighbour = pair};
+    struct neighbours graph = {.queries = 0, .n = 1, .rows = pair};
     assert_int_equal(layout_map(xy, &graph, NULL, &config, NULL), STATUS_OK);
-    graph.rows = 1;
-    graph.neighbour = none;
+    graph.queries = 1;
+    graph.rows = none;
     assert_int_equal(layout_map(xy, &graph, NULL, &config, NULL), STATUS_OK);
     assert_true(xy[0] == 0 && xy[1] == 0);
-    graph.rows = 2;
+    graph.queries = 2;
     assert_int_equal(layout_map(xy, &graph, NULL, &config, NULL), STATUS_OK);
     check_finite(xy, 2);
-    graph.neighbour = pair;
+    graph.rows = pair;
     assert_int_equal(layout_map(xy, &graph, NULL, &config, NULL), STATUS_OK);
     check_finite(xy, 2);
-    graph.neighbours = 0;
+    graph.n = 0;
     assert_int_equal(layout_map(xy, &graph, NULL, &config, NULL), STATUS_OK);
     check_finite(xy, 2);
 }
@@ -199,13 +197,13 @@ static void test_equal_rows(void **state)
 {
     (void)state;
     enum { N = 3000 };
-    const struct layout_config config = {.threads = 2};
+    const struct neighbours_config config = {.threads = 2};
     int64_t *neighbour = malloc(N * NEIGHBOURS * sizeof *neighbour);
     float *xy = malloc(2 * N * sizeof *xy), *initial = calloc(2 * N, sizeof *initial);
     for (int64_t i = 0; i < N; i++)
         for (int64_t j = 0; j < NEIGHBOURS; j++)
             neighbour[i * NEIGHBOURS + j] = j < i ? j : j + 1;
-    const struct layout_graph graph = {.rows = N, .neighbours = NEIGHBOURS, .neighbour = neighbour};
+    const struct neighbours graph = {.queries = N, .n = NEIGHBOURS, .rows = neighbour};
     assert_int_equal(layout_map(xy, &graph, initial, &config, NULL), STATUS_OK);
     check_finite(xy, N);
     free(neighbour);
@@ -218,7 +216,7 @@ static void test_components(void **state)
 {
     (void)state;
     enum { RING = 100, N = 2 * RING + 1 };
-    const struct layout_config config = {.threads = 2};
+    const struct neighbours_config config = {.threads = 2};
     int64_t neighbour[N * 2];
     float xy[2 * N], initial[2 * N];
     for (int64_t i = 0; i < N; i++) {
@@ -228,7 +226,7 @@ static void test_components(void **state)
         initial[2 * i] = (float)(i / RING);
         initial[2 * i + 1] = (float)at / RING;
     }
-    const struct layout_graph graph = {.rows = N, .neighbours = 2, .neighbour = neighbour};
+    const struct neighbours graph = {.queries = N, .n = 2, .rows = neighbour};
     assert_int_equal(layout_map(xy, &graph, initial, &config, NULL), STATUS_OK);
     check_finite(xy, N);
     /* Neighbours within a ring are closer than rows of different rings are on average. */
@@ -246,10 +244,10 @@ static void test_stops(void **state)
     (void)state;
     struct stop stop = {0};
     struct error err = ERROR_INIT;
-    const struct layout_config config = {.threads = 1, .watch = {.stop = &stop}};
-    const int64_t pair[2] = {1, 0};
+    const struct neighbours_config config = {.threads = 1, .watch = {.stop = &stop}};
+    int64_t pair[2] = {1, 0};
     float xy[4];
-    const struct layout_graph graph = {.rows = 2, .neighbours = 1, .neighbour = pair};
+    const struct neighbours graph = {.queries = 2, .n = 1, .rows = pair};
     stop_request(&stop, STOP_SIGNAL);
     assert_int_equal(layout_map(xy, &graph, NULL, &config, &err), STATUS_INTERRUPTED);
 }
@@ -261,8 +259,8 @@ static void test_mutual_neighbours_count_twice(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     struct edges found;
-    const int64_t neighbour[3] = {1, 0, 0};
-    const struct layout_graph graph = {.rows = 3, .neighbours = 1, .neighbour = neighbour};
+    int64_t neighbour[3] = {1, 0, 0};
+    const struct neighbours graph = {.queries = 3, .n = 1, .rows = neighbour};
     assert_int_equal(layout_attract(&found, &graph, &err), STATUS_OK);
     assert_int_equal(found.begin[1], 2);
     assert_int_equal(found.begin[3], 4);
