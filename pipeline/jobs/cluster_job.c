@@ -1,12 +1,19 @@
-/* cluster_job.c: opens rows and target, and stores the outcome. */
+/* cluster_job.c: opens the rows, decides whether their clusters are stored in the input or in a separate
+ * file and whether they exist already, and stores the outcome. */
 #include "jobs/cluster_job.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
 #include "ranks/processes.h"
 #include "result/clusters.h"
+#include "result/parameters.h"
+#include "result/workdir.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool cluster_job_is_first(const struct cluster_job *job)
 {
@@ -27,6 +34,79 @@ static enum status read_paths(struct cluster_job *job, const char *list, struct 
     return status;
 }
 
+/* --- where the clusters are stored ----------------------------------------------------------- */
+
+static bool same_path(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+/* Whether the rows of the clusters in the requested file have the same paths, or none like the job's. */
+static enum status check_paths(const struct cluster_job *job, struct error *err)
+{
+    struct result *holder = job->holder;
+    const struct path_list *paths = job->about.names ? &job->paths : NULL;
+    bool same = holder->named == (paths != NULL);
+    if (paths && same)
+        same = result_images(holder) == paths->count;
+    for (uint64_t i = 0; paths && same && i < paths->count; i++) {
+        struct result_image image;
+        size_t length;
+        if (result_image_at(holder, i, &image, err))
+            return STATUS_FAILED;
+        const char *path = path_list_at(paths, i, &length);
+        same = strlen(image.path_raw) == length && memcmp(image.path_raw, path, length) == 0;
+    }
+    if (same)
+        return STATUS_OK;
+    return error_set(
+        err, STATUS_USAGE,
+        "%s holds clusters of rows with %s, so nothing is added to it; name another file",
+        PATH_TEXT(holder->path),
+        !paths          ? "paths (a list of the same paths is needed)"
+        : holder->named ? "other paths"
+                        : "no paths");
+}
+
+/* Decides which file to write: the clpipe file itself, or the one requested, which may contain earlier
+ * clusters of rows with the same paths but nothing else. */
+static enum status choose_output(struct cluster_job *job, struct error *err)
+{
+    const struct matrix_input *input = &job->input;
+    const char *wanted = job->config->output;
+    struct stat st;
+    if (!wanted && !input->result) {
+        error_set(err, STATUS_USAGE, "the result for this INPUT requires a separate file");
+        error_remedy(err, REMEDY_OWN_OUTPUT);
+        return STATUS_USAGE;
+    }
+    if (!wanted || (input->result && same_path(wanted, input->path))) {
+        job->output = job->base = input->path;
+        return STATUS_OK;
+    }
+    job->output = wanted;
+    const char *shown = PATH_TEXT(wanted);
+    if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK; /* output_open reports the problem */
+    if (result_open(&job->holder, wanted, err) != STATUS_OK)
+        return error_remedy(err, REMEDY_OTHER_OUTPUT);
+    if (!job->holder->named && (result_images(job->holder) > 0 || job->holder->feature_count > 0))
+        return error_set(err, STATUS_USAGE,
+                         "%s holds other images, so it is not overwritten; name another file",
+                         shown);
+    job->base = wanted;
+    return check_paths(job, err);
+}
+
+struct result *cluster_job_holder(const struct cluster_job *job)
+{
+    return job->holder ? job->holder : job->base ? job->input.result : NULL;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
 enum status cluster_job_open(struct cluster_job *job, const char *usual, struct error *err)
 {
     const struct cluster_job_config *config = job->config;
@@ -38,12 +118,13 @@ enum status cluster_job_open(struct cluster_job *job, const char *usual, struct 
         return status;
     memcpy(job->about.clusters.feature, job->input.about.name, sizeof job->input.about.name);
     job->about.names = paths ? &job->names : NULL;
-    return target_open(&job->target, &job->input, config->output, paths ? &job->paths : NULL, err);
+    return choose_output(job, err);
 }
 
 void cluster_job_close(struct cluster_job *job)
 {
-    target_close(&job->target);
+    workdir_release(&job->lock);
+    result_close(&job->holder);
     path_list_close(&job->paths);
     free(job->source);
     matrix_close(&job->rows);
@@ -61,20 +142,156 @@ enum status cluster_job_project(struct cluster_job *job, struct error *err)
     return STATUS_OK;
 }
 
+/* --- evidence that rows outside clpipe files are unchanged -------------------------------------- */
+
+/* The sample is SHA-256 of the numbers of rows and columns (uint64) and the float32 values of 64 rows from
+ * the first to the last, evenly spaced (all if there are fewer). It detects changes that times do not
+ * show, such as copies that keep them. */
+#define SAMPLE_ROWS 64
+/* The coarsest resolution of file systems' times. */
+#define SETTLED_NS 2000000000
+
+static enum status sample(struct result_origin *out, const struct matrix_source *rows,
+                          struct error *err)
+{
+    const uint64_t shape[2] = {rows->rows, rows->dimension};
+    const uint64_t count = rows->rows < SAMPLE_ROWS ? rows->rows : SAMPLE_ROWS;
+    const size_t bytes = rows->dimension * sizeof(float);
+    enum status status = STATUS_OK;
+    struct sha256 sha;
+    uint8_t digest[32];
+    float *row = malloc(bytes);
+    if (!row)
+        return error_memory(err, bytes, "a row");
+    sha256_init(&sha);
+    sha256_update(&sha, shape, sizeof shape);
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t step = (rows->rows - 1) / SAMPLE_ROWS;
+        const uint64_t at = rows->rows <= SAMPLE_ROWS ? i
+                            : i + 1 == count          ? rows->rows - 1
+                                                      : i * step;
+        status = matrix_read(rows, at, 1, row, err);
+        sha256_update(&sha, row, bytes);
+    }
+    free(row);
+    sha256_final(&sha, digest);
+    sha256_hex(out->sample, digest);
+    return status;
+}
+
+/* The state of INPUT's file and the sample. bytes 0: not trustworthy: the rows are a clpipe file's, or the
+ * file has changed since it was opened, or less than two seconds before. STATUS_FAILED: unreadable rows. */
+static enum status find_origin(struct result_origin *out, const struct matrix_input *input,
+                               struct error *err)
+{
+    struct input_state now;
+    const struct input_state *opened = &input->opened;
+    *out = (struct result_origin){0};
+    if (input->rows.identity || !input_state_of(&now, input->path) || now.bytes != opened->bytes ||
+        now.mtime_ns != opened->mtime_ns || opened->at_ns - opened->mtime_ns < SETTLED_NS)
+        return STATUS_OK;
+    const enum status status = sample(out, &input->rows, err);
+    if (status != STATUS_OK)
+        return status;
+    out->bytes = now.bytes;
+    out->mtime_ns = now.mtime_ns;
+    return STATUS_OK;
+}
+
+static bool same_origin(const struct result_origin *a, const struct result_origin *b)
+{
+    return a->bytes > 0 && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns &&
+           strcmp(a->sample, b->sample) == 0;
+}
+
+/* --- existing clusters ----------------------------------------------------------------------- */
+
+/* The identity of the rows, or that stored with the clusters if their file is unchanged. */
+static enum status find_content(struct cluster_job *job, const struct result_clusters *old,
+                                struct error *err)
+{
+    struct result_origin origin;
+    if (!job->config->verify_input && old->origin.bytes > 0) {
+        const enum status status = find_origin(&origin, &job->input, err);
+        if (status != STATUS_OK)
+            return status;
+        if (same_origin(&origin, &old->origin)) {
+            memcpy(job->content, old->content, sizeof old->content);
+            return STATUS_OK;
+        }
+    }
+    return matrix_input_digest_as(&job->input, old->content, job->content, err);
+}
+
+static enum status look_for_clusters(struct cluster_job *job, const char *parameters,
+                                     enum remedy remedy, struct error *err)
+{
+    const struct result *holder = cluster_job_holder(job);
+    const char *name = job->about.clusters.name;
+    const struct result_clusters *old = holder ? result_clusters_find(holder, name) : NULL;
+    char difference[640];
+    bool other = true;
+    const char *shown = PATH_TEXT(job->output);
+    if (!old)
+        return STATUS_OK;
+    if (!parameters_difference(difference, sizeof difference, old->parameters, parameters,
+                               "the file")) {
+        enum status status = find_content(job, old, err);
+        if (status != STATUS_OK)
+            return status;
+        job->found = strcmp(job->content, old->content) == 0;
+        if (!job->found)
+            job->content[0] = 0;
+        snprintf(difference, sizeof difference, "it was made from other rows");
+        other = false;
+    }
+    job->replaces = !job->found;
+    if (job->found || job->config->replace)
+        return STATUS_OK;
+    if (job->about.by_run && result_clusters_by_run(holder, old)) {
+        if (other)
+            log_message(LOG_NOTICE, "notice: /clusters/%s of %s is replaced (%s)", name, shown,
+                        difference);
+        return STATUS_OK;
+    }
+    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)", shown, name,
+              difference);
+    error_remedy(err, remedy);
+    return STATUS_USAGE;
+}
+
+/* Looks for the clusters; if they do not exist, locks the output against other writers. */
+static enum status take_output(struct cluster_job *job, const char *parameters, enum remedy remedy,
+                               struct error *err)
+{
+    struct output *trial = NULL;
+    enum status status = look_for_clusters(job, parameters, remedy, err);
+    if (status != STATUS_OK)
+        return status;
+    if (job->found) {
+        workdir_tidy(job->output);
+        return STATUS_OK;
+    }
+    /* Checks this now rather than an hour later. */
+    status = output_open(&trial, job->output, err);
+    output_close(&trial);
+    if (status != STATUS_OK)
+        return status;
+    /* Otherwise a simultaneous ingest could lose the clusters, or the clustering its images. */
+    status = workdir_open(&job->lock, job->output, err);
+    if (status == STATUS_OK && job->input.result)
+        status = result_check_current(job->input.result, err);
+    return status;
+}
+
 enum status cluster_job_claim(struct cluster_job *job, const char *parameters, enum remedy remedy,
                               struct error *err)
 {
-    const struct target_claim claim = {.name = job->about.clusters.name,
-                                       .parameters = parameters,
-                                       .replace = job->config->replace,
-                                       .replace_by_run = job->about.by_run,
-                                       .verify = job->config->verify_input,
-                                       .remedy = remedy};
     struct processes *processes = job->config->machine.processes;
     char *text = NULL;
     enum status status = STATUS_OK;
     if (cluster_job_is_first(job))
-        status = target_take(&job->target, &job->input, job->content, &claim, err);
+        status = take_output(job, parameters, remedy, err);
     if (status != STATUS_OK || !processes)
         return status;
     if (asprintf(&text, "%llu %u %s", (unsigned long long)job->input.source.rows,
@@ -82,9 +299,9 @@ enum status cluster_job_claim(struct cluster_job *job, const char *parameters, e
         return error_memory(err, strlen(job->parameters) + 64, "ranks");
     status = processes_agree(processes, text, "rows in INPUT, or parameters", err);
     free(text);
-    return status == STATUS_OK ? comm_broadcast(processes_comm(processes), &job->target.found,
-                                                sizeof job->target.found, 0, err)
-                               : status;
+    return status == STATUS_OK
+               ? comm_broadcast(processes_comm(processes), &job->found, sizeof job->found, 0, err)
+               : status;
 }
 
 /* --- what was computed ----------------------------------------------------------------------- */
@@ -144,7 +361,7 @@ static enum status store(struct cluster_job *job, struct error *err)
     if (!job->content[0])
         status = matrix_input_identity(&job->input, job->content, err);
     if (status == STATUS_OK)
-        status = target_origin(&job->about.clusters.origin, &job->input, err);
+        status = find_origin(&job->about.clusters.origin, &job->input, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct cluster_outcome *outcome = &report->level[i].outcome;
         struct result_clustering *to = &clustering[i];
@@ -164,8 +381,8 @@ static enum status store(struct cluster_job *job, struct error *err)
         to->sweep = report->sweep.values ? &report->sweep : NULL;
     }
     return status ? status
-                  : result_write_clusters(job->target.output, job->target.base, clustering, count,
-                                          job->target.replace, err);
+                  : result_write_clusters(job->output, job->base, clustering, count, job->replaces,
+                                          err);
 }
 
 /* Frees what only storing needs. */
@@ -181,12 +398,10 @@ static void drop_rows(struct clustering_report *report)
     }
 }
 
-/* --- existing results --------------------------------------------------------------------- */
-
 static enum status read_found(struct cluster_job *job, struct error *err)
 {
     struct clustering_report *report = job->report;
-    struct result *holder = target_holder(&job->target, &job->input);
+    struct result *holder = cluster_job_holder(job);
     const struct result_clusters *clusters = result_clusters_find(holder, job->about.clusters.name);
     struct cluster_outcome *rows = &report->level[0].outcome;
     cluster_levels_clear(report->level, CLUSTER_LEVELS);
@@ -256,14 +471,14 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
     const bool first = cluster_job_is_first(job);
     struct clustering_contexts contexts;
     enum status status = STATUS_OK;
-    report->found = job->target.found;
-    report->in_input = job->target.output == job->input.path;
+    report->found = job->found;
+    report->in_input = job->output == job->input.path;
     snprintf(report->name, sizeof report->name, "%s", job->about.clusters.name);
     snprintf(report->feature, sizeof report->feature, "%s", job->about.clusters.feature);
     snprintf(report->metric, sizeof report->metric, "%s", job->about.clusters.metric);
-    report->output = strdup(job->target.output);
+    report->output = strdup(job->output);
     if (!report->output)
-        return error_memory(err, strlen(job->target.output) + 1, "a file name");
+        return error_memory(err, strlen(job->output) + 1, "a file name");
     if (report->found) {
         status = first ? read_found(job, err) : STATUS_OK;
     } else {

@@ -9,13 +9,13 @@
 
 #include "jobs/clustering_report.h"
 #include "jobs/machine.h"
-#include "jobs/target.h"
+#include "jobs/matrix_input.h"
+#include "jobs/path_list.h"
 #include "matrix/projected.h"
 
 struct cluster_job {
     const struct cluster_job_config *config;
     struct matrix_input input;
-    struct target target;
     struct path_list paths;       /* of the rows, if given (else count is 0), */
     struct result_names names;    /* and for storing */
     char *source;                 /* the list as a SOURCE */
@@ -26,6 +26,13 @@ struct cluster_job {
     char content[65];                 /* identity of the rows; "" until known */
     struct clustering_report *report; /* its levels get the outcome, for comparable rows */
     bool words;                       /* look for words for the clusters */
+    /* Where they are stored: */
+    const char *output;    /* the file written: the one requested, or the input */
+    const char *base;      /* the clpipe file to copy with the clusters, or NULL */
+    struct result *holder; /* the requested file, if it has earlier clusters */
+    struct workdir *lock;  /* keeps others from writing the output */
+    bool replaces;         /* clusters of that name exist and are replaced */
+    bool found;            /* the same clusters already exist */
     /* Other values to store: name, metric, init (for levels above: init_above), seed, by_run,
      * weights; agreement and sweep come from the report. */
     struct result_clustering about;
@@ -35,8 +42,9 @@ struct cluster_job {
 /* Whether this process stores, locks and reports: the only one, or the first of several. */
 bool cluster_job_is_first(const struct cluster_job *job);
 
-/* Opens INPUT as matrix_input_open does, the list of its rows' paths, and the target. usual: the
- * feature if none is given, or NULL. Close the job even after a failure. */
+/* Opens INPUT as matrix_input_open does, the list of its rows' paths, and the requested file. usual: the
+ * feature if none is given, or NULL. STATUS_USAGE: the file contains images or clusters of rows with other
+ * paths, or none is requested and INPUT is not a clpipe file. Close the job even after a failure. */
 enum status cluster_job_open(struct cluster_job *job, const char *usual, struct error *err);
 /* Frees what the job holds; accepts a zeroed struct. */
 void cluster_job_close(struct cluster_job *job);
@@ -45,7 +53,10 @@ void cluster_job_close(struct cluster_job *job);
  * whose pointers stay valid. */
 enum status cluster_job_project(struct cluster_job *job, struct error *err);
 
-/* Looks for the clusters in the target, or locks it. remedy: what to do if others of that name must
+/* The file with earlier clusters: the requested one or the input; NULL: neither has any. */
+struct result *cluster_job_holder(const struct cluster_job *job);
+
+/* Looks for the clusters in the output, or locks it. remedy: what to do if others of that name must
  * not be replaced. All processes must have the same rows and parameters, and get the result of the
  * first process's search. */
 enum status cluster_job_claim(struct cluster_job *job, const char *parameters, enum remedy remedy,

@@ -253,7 +253,7 @@ static enum status write_parameters(struct clustering *own, struct error *err)
  * same. */
 static enum status take_stored(struct clustering *own, struct error *err)
 {
-    struct result *holder = target_holder(&own->job.target, &own->job.input);
+    struct result *holder = cluster_job_holder(&own->job);
     const struct result_clusters *old =
         holder ? result_clusters_find(holder, own->config->job.name) : NULL;
     struct parameters *stored = NULL;
@@ -350,11 +350,11 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
 static enum status plan_checkpoint(struct clustering *own, struct error *err)
 {
     const struct clustering_config *config = own->config;
-    const size_t size = strlen(own->job.target.output) + strlen(config->job.name) + 16;
+    const size_t size = strlen(own->job.output) + strlen(config->job.name) + 16;
     own->state = held_array(&own->held, size, 1);
     if (held_check(&own->held, "a file name", err) != STATUS_OK)
         return STATUS_FAILED;
-    snprintf(own->state, size, "%s.%s.checkpoint", own->job.target.output, config->job.name);
+    snprintf(own->state, size, "%s.%s.checkpoint", own->job.output, config->job.name);
     if (config->checkpoint_seconds == 0)
         return STATUS_OK;
     own->job.input.digests = true;
