@@ -10,7 +10,6 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "result/merge.h"
-#include <unistd.h>
 
 /* The options of the command. */
 struct merge_options {
@@ -56,7 +55,6 @@ static enum status run_merge(const struct options *options, struct error *err)
     const struct merge_options *own = (const struct merge_options *)options;
     struct merge_report report;
     const int64_t start = clock_now();
-    char host[128] = "";
     if (!options->output)
         return misuse(err, "the output is missing: give -o ALL.h5");
     if (own->compress && !own->copy)
@@ -67,10 +65,9 @@ static enum status run_merge(const struct options *options, struct error *err)
         status = options_check_output(options, "-o", options->output, err);
     if (status != STATUS_OK)
         return status;
-    gethostname(host, sizeof host - 1);
     call_start(options, 0);
     progress_stage(&options->call->progress, "merging");
-    const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
+    const struct store_run run = {.command = options->command_line};
     const struct merge_config config = {.input = options->operand,
                                         .count = options->operand_count,
                                         .output = options->output,

@@ -7,7 +7,6 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "result/repair.h"
-#include <unistd.h>
 
 static void tell(const struct repair_report *report, const struct options *options)
 {
@@ -85,9 +84,7 @@ static enum status look(void *answer, void (*line)(const char *line, void *conte
 static enum status run_repair(const struct options *options, struct error *err)
 {
     struct transcript findings;
-    char host[128] = "";
-    gethostname(host, sizeof host - 1);
-    struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
+    const struct store_run run = {.command = options->command_line};
     struct repairing repairing = {
         .config = {
             .input = options->operand[0], .output = options->output, .dry_run = true, .run = &run}};

@@ -28,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PARTS    UNFINISHED_PARTS
 #define WATCH_NS 100000000
@@ -424,15 +423,14 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
     const struct options *options = &ranks->own.image.common;
     const unsigned count = ranks->comm->size;
     struct merge_report merged;
-    char host[128] = "", *target = NULL;
+    char *target = NULL;
     bool current = false;
     if (report->summary.images == 0)
         return error_set(err, STATUS_FAILED, "no image under %s%s; %s is not written",
                          PATH_TEXT(options->operand[0]),
                          options->operand_count > 1 ? " and the other sources" : "",
                          PATH_TEXT(ranks->output));
-    gethostname(host, sizeof host - 1);
-    const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
+    const struct store_run run = {.command = options->command_line};
     const struct merge_config config = {.input = (const char *const *)ranks->path,
                                         .count = count,
                                         .output = ranks->output,

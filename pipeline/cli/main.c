@@ -271,7 +271,7 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
     if (status != STATUS_OK)
         return status;
     snprintf(out->path, sizeof out->path, "/proc/self/fd/%d", out->fd);
-    const struct store_run run = {.command = options->command_line, .json = "{}", .host = ""};
+    const struct store_run run = {.command = options->command_line};
     const struct merge_config config = {
         .input = file, .count = count, .output = out->path, .unnamed = true, .run = &run};
     status = merge_files(&report, &config, err);

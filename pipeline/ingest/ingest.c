@@ -55,7 +55,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
 /* Upper bound on the average row without features and thumbnail; from this size on, the disk space
@@ -586,14 +585,11 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     walk_close(&ingest->walk);
     ingest_job_phase(&ingest->job, "writing", ingest->job.progress.done, ingest->job.progress.total,
                      clock_now());
-    char host[128] = "";
-    gethostname(host, sizeof host - 1);
     struct store_run run = {
         .command = config->command_line,
         .json = config->store.content.parameters,
         .device = report->device,
         .driver = devices->devices->device[devices->chosen[0]].driver,
-        .host = host,
         .seconds = clock_seconds_since(clock_process_start()),
     };
     unsigned track = trace_track(config->trace, "host", "store");

@@ -58,8 +58,8 @@ struct failure_row {
 /* One member of /runs: the fields are stored as attributes of /runs/N. */
 struct store_run {
     const char *command; /* the command line */
-    const char *json;    /* everything else, as a JSON object */
-    const char *device, *driver, *host;
+    const char *json;    /* everything else, as a JSON object; to be written: NULL: nothing */
+    const char *device, *driver, *host; /* to be written: host NULL: this one */
     double seconds;
 };
 

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Older runs are dropped. */
 #define MOST_RUNS 100
@@ -284,8 +285,11 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
 {
     const struct row_map *map = w->rewrite->map;
     struct store_run run = *w->rewrite->run;
-    char name[32], finished[32];
+    char name[32], finished[32], host[128] = "";
     clock_iso8601(finished, clock_created());
+    gethostname(host, sizeof host - 1);
+    run.json = run.json ? run.json : "{}";
+    run.host = run.host ? run.host : host;
     if (w->rewrite->began)
         run.seconds = clock_seconds_since(w->rewrite->began);
     H5_SCOPED hid_t group = H5I_INVALID_HID;
