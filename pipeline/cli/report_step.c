@@ -4,7 +4,6 @@
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,7 @@ enum status report_step(struct pages_counts *counts, const char *file, const cha
                                   .directory = directory,
                                   .name = name,
                                   .link_originals = link_originals,
-                                  .keep_current = keep,
-                                  .version = CLPIPE_VERSION};
+                                  .keep_current = keep};
     options_machine(&config.machine, options);
     return pages_write(counts, &config, err);
 }

@@ -232,10 +232,8 @@ static enum status fill_sheet(bool *small, struct sheets *sheets, struct codec *
     for (uint64_t i = 0; i < count; i++) {
         struct thumb_place *place = &sheets->places[first + i];
         const uint64_t row = sheets->config->rows[first + i];
-        *place =
-            (struct thumb_place){.sheet = sheets->config->first + (uint32_t)(first / sheets->cells),
-                                 .x = (uint16_t)(i % sheets->grid.columns * cell),
-                                 .y = (uint16_t)(i / sheets->grid.columns * cell)};
+        *place = (struct thumb_place){.x = (uint16_t)(i % sheets->grid.columns * cell),
+                                      .y = (uint16_t)(i / sheets->grid.columns * cell)};
         uint32_t length = sheets->thumbs->length[row];
         if (length == 0)
             continue;
@@ -306,7 +304,7 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         .thumbs = thumbs, .config = config, .places = places, .grid = thumbs_grid(thumbs)};
     sheets.cells = (uint64_t)sheets.grid.columns * sheets.grid.rows;
     const uint64_t total = (config->count + sheets.cells - 1) / sheets.cells;
-    const uint64_t batch = 2ull * thumbs->config.threads;
+    const uint64_t batch = 2ull * thumbs->machine->threads;
     if (total > UINT32_MAX - config->first)
         return error_set(err, STATUS_FAILED, "too many thumbnails for sheets");
     enum status status = STATUS_OK;
@@ -315,9 +313,9 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         status = workers_try(thumbs->workers, do_sheet, &sheets, count, err);
         sheets.first += count;
         if (status == STATUS_OK)
-            status = watch_check(&thumbs->config.watch, "writing sheets of thumbnails", err);
+            status = watch_check(&thumbs->machine->watch, "writing sheets of thumbnails", err);
         if (status == STATUS_OK)
-            watch_show(&thumbs->config.watch, "sheets", sheets.first, total);
+            watch_show(&thumbs->machine->watch, "sheets", sheets.first, total);
     }
     return status;
 }

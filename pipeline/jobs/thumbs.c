@@ -50,7 +50,7 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
         return false;
     struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size, false);
     uint32_t length = 0;
-    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.watch.stop);
+    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->machine->watch.stop);
     uint8_t *jpeg = good ? thumbnail_finish(maker, &length) : NULL;
     if (jpeg) {
         pthread_mutex_lock(&making->lock);
@@ -66,10 +66,10 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
 static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct error *err)
 {
     struct making making = {.thumbs = thumbs, .err = ERROR_INIT};
-    const struct reopen_config config = {.result = thumbs->config.result,
+    const struct reopen_config config = {.result = thumbs->result,
                                          .workers = thumbs->workers,
-                                         .memory = thumbs->config.memory,
-                                         .watch = thumbs->config.watch};
+                                         .memory = thumbs->machine->memory,
+                                         .watch = thumbs->machine->watch};
     const struct decode_again_use use = {.side = thumbs->size,
                                          .picture = make_one,
                                          .context = &making,
@@ -100,15 +100,14 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
 /* Copies the thumbnails stored in the file. */
 static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct error *err)
 {
-    struct result *result = thumbs->config.result;
     for (uint64_t row = 0; row < thumbs->rows; row++) {
         const uint8_t *jpeg = NULL;
         uint64_t length = 0;
-        enum status status = result_thumbnail_read(result, row, &jpeg, &length, err);
+        enum status status = result_thumbnail_read(thumbs->result, row, &jpeg, &length, err);
         if (status == STATUS_OK && length > 0)
             status = put(thumbs, row, jpeg, (uint32_t)length, err);
         if (status == STATUS_OK && row % 1024 == 0)
-            status = watch_check(&thumbs->config.watch, "reading thumbnails", err);
+            status = watch_check(&thumbs->machine->watch, "reading thumbnails", err);
         if (status != STATUS_OK)
             return status;
         *missing += length == 0;
@@ -116,15 +115,17 @@ static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct 
     return STATUS_OK;
 }
 
-enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err)
+enum status thumbs_open(struct thumbs **out, struct result *result, const char *directory,
+                        const struct clustering_machine *machine, struct error *err)
 {
-    const uint64_t rows = result_images(config->result);
-    const uint32_t stored = config->result->thumbnail_size;
+    const uint64_t rows = result_images(result);
+    const uint32_t stored = result->thumbnail_size;
     uint64_t missing = 0;
     struct thumbs *thumbs = *out = calloc(1, sizeof *thumbs);
     if (!thumbs)
         return error_memory(err, sizeof *thumbs, "thumbnails");
-    thumbs->config = *config;
+    thumbs->result = result;
+    thumbs->machine = machine;
     thumbs->rows = rows;
     thumbs->spool = -1;
     thumbs->size = stored ? min_u32(stored, THUMBNAIL_MOST) : thumbnail_suitable_size(rows);
@@ -132,11 +133,10 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
     thumbs->length = held_array(&thumbs->held, rows, sizeof *thumbs->length);
     enum status status = held_check(&thumbs->held, "thumbnails", err);
     if (status == STATUS_OK)
-        status = workers_open(&thumbs->workers, config->threads, err);
-    if (status == STATUS_OK && (thumbs->spool = unnamed_file(config->directory)) < 0)
-        status =
-            error_errno(err, STATUS_FAILED, errno, "open",
-                        "cannot create a temporary file for thumbnails in %s", config->directory);
+        status = workers_open(&thumbs->workers, machine->threads, err);
+    if (status == STATUS_OK && (thumbs->spool = unnamed_file(directory)) < 0)
+        status = error_errno(err, STATUS_FAILED, errno, "open",
+                             "cannot create a temporary file for thumbnails in %s", directory);
     if (status == STATUS_OK)
         status = copy_stored(thumbs, &missing, err);
     if (status == STATUS_OK && missing > 0)

@@ -11,22 +11,13 @@
 #ifndef CLPIPE_JOBS_THUMBS_H
 #define CLPIPE_JOBS_THUMBS_H
 
-#include "base/error.h"
 #include "base/held.h"
-#include "base/watch.h"
 #include "base/workers.h"
-#include <stdint.h>
-
-struct thumbs_config {
-    struct result *result; /* used in thumbs_open only */
-    unsigned threads;      /* at least 1 */
-    uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
-    const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
-    struct watch watch;
-};
+#include "jobs/machine.h"
 
 struct thumbs {
-    struct thumbs_config config;
+    struct result *result; /* used in thumbs_open only */
+    const struct clustering_machine *machine;
     uint64_t rows, used;
     uint64_t missing; /* rows without one */
     uint32_t size;    /* longest side, pixels */
@@ -37,8 +28,11 @@ struct thumbs {
     struct held held; /* at and length */
 };
 
-/* STATUS_INTERRUPTED: stopped. STATUS_FAILED: no memory, disk error, or damaged file. */
-enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err);
+/* directory: an existing one, for an unlinked temporary file of all thumbnails. machine: must outlive them; a
+ * picture that needs more than its memory to be decoded is decoded alone. STATUS_INTERRUPTED: stopped.
+ * STATUS_FAILED: no memory, disk error, or damaged file. */
+enum status thumbs_open(struct thumbs **out, struct result *result, const char *directory,
+                        const struct clustering_machine *machine, struct error *err);
 /* Accepts NULL. */
 void thumbs_close(struct thumbs **thumbs);
 
@@ -50,7 +44,6 @@ enum status thumbs_read(uint8_t **buffer, size_t *room, const struct thumbs *thu
 /* Position of a thumbnail: pixels from the upper left corner of its sheet. width and height are 0
  * if the row has none; its cell is grey. */
 struct thumb_place {
-    uint32_t sheet;
     uint16_t x, y, width, height;
 };
 
@@ -66,7 +59,7 @@ struct sheet_grid thumbs_grid(const struct thumbs *thumbs);
 struct sheets_config {
     const uint64_t *rows; /* in the order of the cells; rows may repeat */
     uint64_t count;
-    uint32_t first; /* number of the first sheet, for positions and `write` */
+    uint32_t first; /* number of the first sheet, for `write` */
     /* Receives a finished JPEG file. Called by several threads at a time, for sheets in any order;
      * `data` is valid until it returns. */
     enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,

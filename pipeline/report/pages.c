@@ -7,6 +7,7 @@
 #include "report/embedded_asset.h"
 #include "report/pages_data.h"
 #include "result/choose.h"
+#include "version_generated.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void marker_of(char marker[MARKER_SIZE], const struct pages *pages)
     murmur3_update(&state, of_file, sizeof of_file);
     murmur3_update(&state, config->file, strlen(config->file) + 1);
     murmur3_update(&state, clustering, strlen(clustering) + 1);
-    murmur3_update(&state, config->version, strlen(config->version) + 1);
+    murmur3_update(&state, CLPIPE_VERSION, sizeof CLPIPE_VERSION);
     for (const struct embedded_asset *asset = embedded_assets; asset->name; asset++)
         murmur3_update(&state, asset->data, asset->size);
     murmur3_final(&state, digest);

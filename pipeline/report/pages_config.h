@@ -11,8 +11,7 @@ struct pages_config {
     const char *directory; /* to write: new, empty, or an earlier report */
     const char *name;      /* of the clustering; NULL: "kmeans", or the only one, or none */
     bool link_originals;
-    bool keep_current;   /* leave a report made from this file with these options unchanged */
-    const char *version; /* of the program, shown */
+    bool keep_current; /* leave a report made from this file with these options unchanged */
     /* Its devices are looked for only to compare many rows; if there are none, the host does. */
     struct clustering_machine machine;
 };

@@ -9,6 +9,7 @@
 #include "jobs/original.h"
 #include "report/pages_palette.h"
 #include "result/locate.h"
+#include "version_generated.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -139,17 +140,15 @@ static uint64_t strip_of(uint64_t picked[PAGES_STRIP], const struct album *album
     return count;
 }
 
-static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, struct pages *pages,
+static enum status write_sheets(struct thumb_place **places, struct pages *pages,
                                 const uint64_t *rows, uint64_t count, uint32_t first,
                                 struct error *err)
 {
-    const uint64_t cells = (uint64_t)pages->grid.columns * pages->grid.rows;
     *places = malloc((size_t)(count ? count : 1) * sizeof **places);
     if (!*places)
         return error_memory(err, (size_t)count * sizeof **places, "thumbnails");
     const struct sheets_config config = {
         .rows = rows, .count = count, .first = first, .write = write_sheet, .context = pages};
-    *sheets = (uint32_t)((count + cells - 1) / cells);
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
 
@@ -157,12 +156,9 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
 enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;
-    const struct thumbs_config config = {.result = pages->result,
-                                         .threads = pages->config->machine.threads,
-                                         .memory = pages->config->machine.memory,
-                                         .directory = output_directory_temporary(pages->directory),
-                                         .watch = pages->config->machine.watch};
-    enum status status = thumbs_open(&pages->thumbs, &config, err);
+    enum status status =
+        thumbs_open(&pages->thumbs, pages->result, output_directory_temporary(pages->directory),
+                    &pages->config->machine, err);
     if (status != STATUS_OK)
         return status;
     pages->grid = thumbs_grid(pages->thumbs);
@@ -175,10 +171,12 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     for (uint32_t i = 0; i < album->group_count; i++)
         for (uint64_t j = 0, n = strip_of(picked, album, &album->group[i]); j < n; j++)
             strips[count++] = album->order[picked[j]];
-    status = write_sheets(&pages->strip_sheets, &pages->strip_places, pages, strips, count, 0, err);
+    const uint64_t cells = (uint64_t)pages->grid.columns * pages->grid.rows;
+    pages->strip_sheets = (uint32_t)((count + cells - 1) / cells);
+    status = write_sheets(&pages->strip_places, pages, strips, count, 0, err);
     free(strips);
     if (status == STATUS_OK)
-        status = write_sheets(&pages->sheets, &pages->places, pages, album->order, album->count,
+        status = write_sheets(&pages->places, pages, album->order, album->count,
                               pages->strip_sheets, err);
     return status;
 }
@@ -714,7 +712,7 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
     script_begin(&json);
     json_open_object(&json, NULL);
     add_title(&json, pages->config->file);
-    json_string(&json, "version", pages->config->version);
+    json_string(&json, "version", CLPIPE_VERSION);
     json_string(&json, "created", pages->result->created);
     json_string(&json, "grouping", groupings[pages->grouping]);
     json_uint(&json, "chunk", PAGES_CHUNK);

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/output_directory.h"
 #include "jobs/thumbs.h"
-#include "kmeans/cluster_types.h"
 #include "report/album.h"
 #include "report/pages_config.h"
 #include "result/flags.h"
@@ -30,7 +29,7 @@ struct pages {
     struct sheet_grid grid;
     struct thumb_place *places;       /* per picture, in page order */
     struct thumb_place *strip_places; /* PAGES_STRIP per group, in group order */
-    uint32_t strip_sheets, sheets;    /* sheets of strips come first */
+    uint32_t strip_sheets;            /* sheets of strips come first */
 
     bool has_similar, has_map;
     char similar_feature[FEATURE_NAME_MAX]; /* the feature that defines similarity */
