@@ -456,13 +456,13 @@ static bool find_range(struct name_range *out, const char *name)
 }
 
 struct expansion {
-    char **made;
+    const char **made;
     unsigned count, most;
 };
 
 static enum status add_name(struct expansion *expansion, const char *name, struct error *err)
 {
-    char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
+    const char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
     if (!larger)
         return error_memory(err, array_bytes(expansion->count, sizeof *larger), "the sources");
     expansion->made = larger;
@@ -500,40 +500,30 @@ static enum status expand_name(struct expansion *expansion, const char *name, st
     return status;
 }
 
-/* Expands names with a range {FIRST..LAST} of decimal numbers, in ascending or descending order,
+/* Expands operands with a range {FIRST..LAST} of decimal numbers, in ascending or descending order,
  * with as many digits as the longer number if one begins with 0. The name of an existing file is not
- * changed; of several ranges the last varies fastest. Free (*made)[i] for i < *made_count, then
- * *made. STATUS_USAGE: more than `most` names. */
-static enum status source_range_expand(const char ***names, unsigned *count, char ***made,
-                                       unsigned *made_count, unsigned most, struct error *err)
+ * changed; of several ranges the last varies fastest. STATUS_USAGE: more names than the command takes. */
+static enum status expand_operands(struct options *out, struct error *err)
 {
-    struct expansion expansion = {.most = most};
+    struct expansion expansion = {.most = out->command->operands.most};
     enum status status = STATUS_OK;
     bool any = false;
-    for (unsigned i = 0; i < *count; i++)
-        any |= find_range(&(struct name_range){0}, (*names)[i]);
+    for (unsigned i = 0; i < out->operand_count; i++)
+        any |= find_range(&(struct name_range){0}, out->operand[i]);
     if (!any)
         return STATUS_OK;
-    for (unsigned i = 0; i < *count && status == STATUS_OK; i++) {
-        const char *name = (*names)[i];
+    for (unsigned i = 0; i < out->operand_count && status == STATUS_OK; i++) {
+        const char *name = out->operand[i];
         struct stat st;
         status = name[0] != '@' && path_stat_at(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) != 0
                      ? expand_name(&expansion, name, err)
                      : add_name(&expansion, name, err);
     }
-    *made = expansion.made;
-    *made_count = expansion.count;
-    const char **all = status == STATUS_OK ? calloc(expansion.count + 1, sizeof *all) : NULL;
-    if (status == STATUS_OK && !all)
-        status = error_memory(err, expansion.count * sizeof *all, "the sources");
-    if (status != STATUS_OK)
-        return status;
-    for (unsigned i = 0; i < expansion.count; i++)
-        all[i] = expansion.made[i];
-    free(*names);
-    *names = all;
-    *count = expansion.count;
-    return STATUS_OK;
+    free(out->operand);
+    out->operand = expansion.made;
+    out->operand_count = expansion.count;
+    out->made_operands = true;
+    return status;
 }
 
 /* --- the line -------------------------------------------------------------------------------- */
@@ -678,14 +668,11 @@ enum status options_parse(struct options **made, const struct command *command, 
         if (status != STATUS_OK)
             return status;
     }
-    if (strcmp(command->operand_name, "SOURCE") == 0) {
-        enum status status =
-            source_range_expand(&out->operand, &out->operand_count, &out->made_operand,
-                                &out->made_count, command->operands.most, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    enum status status = check_operands(out, err);
+    enum status status = STATUS_OK;
+    if (strcmp(command->operand_name, "SOURCE") == 0)
+        status = expand_operands(out, err);
+    if (status == STATUS_OK)
+        status = check_operands(out, err);
     return status == STATUS_OK && out->shard ? take_shard(out, err) : status;
 }
 
@@ -699,10 +686,9 @@ void options_close(struct options **options)
         for (const struct option *row = group->row; row->name; row++)
             if (row->type == OPTION_LIST)
                 free(((struct text_list *)((char *)out + row->at))->text);
+    for (unsigned i = 0; out->made_operands && i < out->operand_count; i++)
+        free((char *)(uintptr_t)out->operand[i]);
     free(out->operand);
-    for (unsigned i = 0; i < out->made_count; i++)
-        free(out->made_operand[i]);
-    free(out->made_operand);
     free(out->command_line);
     free(out->made_output);
     free(out);

@@ -31,8 +31,7 @@ struct options {
     struct call *call; /* call.h */
     const char **operand;
     unsigned operand_count;
-    char **made_operand; /* the members of `operand` that were expanded from ranges of SOURCEs */
-    unsigned made_count;
+    bool made_operands; /* their texts are copies: ranges of SOURCEs were expanded */
     char *command_line; /* as typed, quoted for a shell, UTF-8 */
     const struct option *given[OPTIONS_MAX_GIVEN];
     unsigned given_count;
