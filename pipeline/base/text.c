@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 size_t utf8_sequence(const char *bytes, size_t length)
@@ -127,4 +128,11 @@ locale_t text_c_locale(void)
 {
     pthread_once(&c_locale_once, c_locale_make);
     return c_locale;
+}
+
+void texts_free(char **texts)
+{
+    for (char **text = texts; text && *text; text++)
+        free(*text);
+    free(texts);
 }

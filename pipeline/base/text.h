@@ -46,6 +46,9 @@ static inline void text_size_add(struct text_size *size, uint64_t length)
 /* The C locale, in which the decimal point is '.'. */
 locale_t text_c_locale(void);
 
+/* Frees texts and their list, which ends in NULL; accepts NULL. */
+void texts_free(char **texts);
+
 /* Texts of someone else, such as the values of a repeatable option, in the order given. */
 struct text_list {
     const char **text;

@@ -786,15 +786,13 @@ static enum status write_chosen(struct export *export, const struct selection_ab
                                 struct error *err)
 {
     static const char *const names[] = {"path", "source", "row", "reason", NULL};
-    struct chosen chosen = {held_array(&export->held, about->rows, sizeof *chosen.rows),
-                            held_array(&export->held, about->rows, sizeof *chosen.reasons)};
+    struct chosen chosen = {held_array(&export->held, about->rows, sizeof *chosen.rows), NULL};
     enum status status = held_check(&export->held, "a selection", err);
     if (status == STATUS_OK)
-        status = selections_read(export->result, about, chosen.rows, chosen.reasons, err);
+        status = selections_read(export->result, about, chosen.rows, &chosen.reasons, err);
     if (status == STATUS_OK)
         status = put_rows(export, names, about->rows, put_chosen, &chosen, err);
-    for (uint64_t i = 0; chosen.reasons && i < about->rows; i++)
-        free(chosen.reasons[i]);
+    texts_free(chosen.reasons);
     return status;
 }
 

@@ -108,16 +108,17 @@ static enum status read_selection(struct shards *shards, struct error *err)
     if (status == STATUS_OK) {
         struct held held = {0};
         int64_t *row = held_array(&held, about->rows, sizeof *row);
-        char **reason = held_array(&held, about->rows, sizeof *reason);
+        char **reason = NULL;
         shards->rows = about->rows;
         shards->chosen = held_array(&shards->held, about->rows, sizeof *shards->chosen);
         status = held_check(&held, "a selection", err);
         if (status == STATUS_OK)
             status = held_check(&shards->held, "a selection", err);
         if (status == STATUS_OK)
-            status = selections_read(result, about, row, reason, err);
-        for (uint64_t i = 0; i < about->rows && row && reason && shards->chosen; i++)
+            status = selections_read(result, about, row, &reason, err);
+        for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++)
             shards->chosen[i] = (struct chosen){.row = (uint64_t)row[i], .reason = reason[i]};
+        free(reason);
         held_free(&held);
     }
     selections_clear(&selections);

@@ -1,62 +1,9 @@
-/* blobs.c: writes and reads in blocks. */
+/* blobs.c: reads ends in blocks. */
 #include "result/blobs.h"
-#include "base/minmax.h"
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define END_BLOCK   4096
-#define BLOCK_BYTES (1u << 20)
-
-/* Writes the blobs end to end, and their ends. */
-static enum status write_blobs(hid_t data, hid_t end, uint64_t rows, h5_row *row, void *context,
-                               struct error *err)
-{
-    uint8_t *block = malloc(BLOCK_BYTES);
-    uint64_t first = 0, ends[END_BLOCK];
-    size_t used = 0;
-    enum status status = block ? STATUS_OK : error_memory(err, BLOCK_BYTES, "blobs");
-    for (uint64_t i = 0; i < rows && !status; i++) {
-        size_t left = 0, part;
-        const uint8_t *blob = row(context, i, &left);
-        const unsigned at = i % END_BLOCK;
-        if (!blob)
-            status = h5_row_failed(err);
-        ends[at] = first + used + left;
-        for (; left > 0 && !status; left -= part, blob += part) {
-            part = min_u64(left, BLOCK_BYTES - used);
-            memcpy(block + used, blob, part);
-            used += part;
-            if (used < BLOCK_BYTES)
-                continue;
-            status = h5_write_rows(data, VALUE_U8, first, used, block, err);
-            first += used;
-            used = 0;
-        }
-        if (!status && (at == END_BLOCK - 1 || i == rows - 1))
-            status = h5_write_rows(end, VALUE_U64, i - at, at + 1, ends, err);
-    }
-    if (!status)
-        status = h5_write_rows(data, VALUE_U8, first, used, block, err);
-    free(block);
-    return status;
-}
-
-enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
-                        uint64_t bytes, h5_row *row, void *context, struct error *err)
-{
-    const hsize_t size[] = {bytes, rows};
-    const char *const axes[] = {axis, image_table.axis};
-    H5_SCOPED hid_t id = H5I_INVALID_HID, data = H5I_INVALID_HID, end = H5I_INVALID_HID;
-    if (h5_create_group(&id, file, group, err) ||
-        h5_create_on_scales(&data, file, id, "data", VALUE_U8, 1, size, axes, err) ||
-        h5_create_on_scales(&end, file, id, "end", VALUE_U64, 1, size + 1, axes + 1, err) ||
-        write_blobs(data, end, rows, row, context, err) || h5_finish_dataset(&end, err))
-        return STATUS_FAILED;
-    return h5_finish_dataset(&data, err);
-}
-
-/* --- reading --------------------------------------------------------------------------------- */
+#define END_BLOCK 4096
 
 struct blob_reader {
     const char *group;

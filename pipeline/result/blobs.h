@@ -5,12 +5,7 @@
 #ifndef CLPIPE_RESULT_BLOBS_H
 #define CLPIPE_RESULT_BLOBS_H
 
-#include "result/schema.h"
-
-/* Writes the group ("images/json") for `rows` images with `bytes` bytes in total; a row
- * without one has 0 bytes. `axis` is the scale of its data. */
-enum status blobs_write(hid_t file, const char *group, const char *axis, uint64_t rows,
-                        uint64_t bytes, h5_row *row, void *context, struct error *err);
+#include "result/h5.h"
 
 /* Opens the blobs of a file with `rows` images. */
 struct blob_reader;

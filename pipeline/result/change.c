@@ -1,6 +1,5 @@
 /* change.c: copies all objects, then adds checksums and runs. */
 #include "result/change.h"
-#include "base/output.h"
 #include "result/checksums.h"
 #include "result/copies.h"
 #include "result/foreign.h"
@@ -10,37 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Checksums and runs are written last. */
 static bool is_left_out(const void *context, const char *name)
 {
     const struct change *change = context;
     return (change->replaces && strcmp(change->replaces, name) == 0) ||
-           (change->leave_out && change->leave_out(change->context, name));
-}
-
-/* Checksums and runs are written last. */
-static bool is_not_copied_yet(const void *context, const char *name)
-{
-    return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0 ||
-           is_left_out(context, name);
-}
-
-/* Copies the objects to keep, before anything is added. */
-static enum status begin(const struct change *change, hid_t file, const char *temporary,
-                         struct error *err)
-{
-    const struct copies copies = {
-        .from = change->base, .to = file, .leave_out = is_not_copied_yet, .context = change};
-    if (!change->base)
-        return schema_put_root(file, err) ||
-                       h5_put_text(file, "parameters", change->parameters, err)
-                   ? STATUS_FAILED
-                   : STATUS_OK;
-    if (copies_make(&copies, "/", err))
-        return STATUS_FAILED;
-    if (result_parts(change->base) == 0)
-        return STATUS_OK;
-    enum status status = h5_flush_file(file, err);
-    return status ? status : parts_attach(file, temporary, err);
+           (change->leave_out && change->leave_out(change->context, name)) ||
+           strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0;
 }
 
 /* A group exists only while it has members. */
@@ -122,15 +97,22 @@ static enum status rename_clusters(hid_t file, const char *from, const char *to,
     return STATUS_OK;
 }
 
-static enum status complete(const struct change *change, hid_t file, struct error *err)
+static enum status write_objects(const struct change *change, const struct copies *copies,
+                                 const char *path, struct error *err)
 {
+    const hid_t file = copies->to;
     struct result *base = change->base;
     struct foreign_copied copied;
-    const struct checksums_kept kept = {.from = base,
-                                        .leave_out = is_left_out,
-                                        .context = change,
-                                        .renamed_from = change->renamed_from,
-                                        .renamed_to = change->renamed_to};
+    const struct checksums_kept kept = {
+        .copies = copies, .renamed_from = change->renamed_from, .renamed_to = change->renamed_to};
+    /* Objects to keep come before anything is added. */
+    if (base ? copies_make(copies, "/", err)
+             : schema_put_root(file, err) ||
+                   h5_put_text(file, "parameters", change->parameters, err))
+        return STATUS_FAILED;
+    if (base && result_parts(base) > 0 &&
+        (h5_flush_file(file, err) || parts_attach(file, path, err)))
+        return STATUS_FAILED;
     const enum status status = change->add ? change->add(change->context, file, err) : STATUS_OK;
     if (status)
         return status;
@@ -145,28 +127,18 @@ static enum status complete(const struct change *change, hid_t file, struct erro
     return shown_write(file, err);
 }
 
+static enum status write_changed(void *context, hid_t file, const char *path, struct error *err)
+{
+    const struct change *change = context;
+    const struct copies copies = {
+        .from = change->base, .to = file, .leave_out = is_left_out, .context = change};
+    const enum status status = write_objects(change, &copies, path, err);
+    parts_detach(file);
+    return status;
+}
+
 enum status change_make(const struct change *change, struct error *err)
 {
-    struct output *output;
-    hid_t file = H5I_INVALID_HID;
-    enum status status = output_open(&output, change->output, err);
-    if (status)
-        return status;
-    const char *temporary = output_temporary(output);
-    status = h5_create_file(&file, temporary, change->output,
-                            change->base && result_parts(change->base) > 0, err);
-    if (!status)
-        status = begin(change, file, temporary, err);
-    if (!status)
-        status = complete(change, file, err);
-    if (file > 0)
-        parts_detach(file);
-    if (!status)
-        status = h5_finish_file(&file, err);
-    if (!status)
-        status = output_commit(output, err);
-    if (file > 0)
-        h5_discard_file(&file);
-    output_close(&output);
-    return status;
+    return h5_write_file(change->output, false, change->base && result_parts(change->base) > 0,
+                         write_changed, (void *)(uintptr_t)change, err);
 }

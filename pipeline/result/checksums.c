@@ -1,6 +1,7 @@
 /* checksums.c: computes checksums when a file is written and compares them when it is verified. */
 #include "result/checksums.h"
 #include "base/array.h"
+#include "result/copies.h"
 #include "result/defined.h"
 #include "result/identity.h"
 #include <stdio.h>
@@ -155,16 +156,12 @@ static enum status write_entry(hid_t file, const struct entry *entry, struct err
 static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
                              struct error *err)
 {
-    if (load(entries, kept->from, err))
+    if (load(entries, kept->copies->from, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < entries->count; i++) {
         struct entry *entry = &entries->entry[i];
-        char from[DEFINED_NAME_MAX], above[DEFINED_NAME_MAX];
-        bool left_out = false;
-        snprintf(above, sizeof above, "%s", entry->name);
-        for (; *above && !left_out; *strrchr(above, '/') = 0)
-            left_out = kept->leave_out(kept->context, above);
-        if (left_out)
+        char from[DEFINED_NAME_MAX];
+        if (copies_leave_out(kept->copies, entry->name))
             entry->name[0] = 0;
         snprintf(from, sizeof from, "/clusters/%s", kept->renamed_from ? kept->renamed_from : "");
         if (!kept->renamed_from || !defined_below(entry->name, from))

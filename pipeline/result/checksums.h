@@ -7,6 +7,8 @@
 #include "matrix/row_tree.h"
 #include "result/verify_report.h"
 
+struct copies;
+
 /* The digests of a dataset's pieces, computed while it was written; `name` is absolute. */
 struct checksums_known {
     const char *name;
@@ -15,10 +17,7 @@ struct checksums_known {
 
 /* The checksums of another file, valid for the objects copied from it. */
 struct checksums_kept {
-    const struct result *from;
-    /* Whether an object (by its absolute name) and everything below it was left out. */
-    bool (*leave_out)(const void *context, const char *name);
-    const void *context;
+    const struct copies *copies;
     const char *renamed_from, *renamed_to; /* the renamed clustering; NULL: none */
 };
 

@@ -111,15 +111,9 @@ static enum status read_names(struct class_layer *layer, hid_t group, struct err
     hsize_t size[2];
     if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, err))
         return STATUS_FAILED;
-    if (size[0] != layer->count)
-        return h5_wrong(err, group, "has a different number of names than rows");
-    layer->name = calloc(layer->count + 1, sizeof *layer->name);
-    if (!layer->name)
-        return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
-    enum status status = STATUS_OK;
-    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
-        status = h5_read_text(&layer->name[c], dataset, c, err);
-    return status;
+    return size[0] == layer->count
+               ? h5_read_texts(&layer->name, dataset, layer->count, "the names of classes", err)
+               : h5_wrong(err, group, "has a different number of names than rows");
 }
 
 /* Reads `matrix` (rank 2), which may be stored as int8, `scale` or `offset`, as new float32. */
@@ -212,9 +206,7 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
 
 void class_layer_clear(struct class_layer *layer)
 {
-    for (char **name = layer->name; name && *name; name++)
-        free(*name);
-    free(layer->name);
+    texts_free(layer->name);
     free(layer->weights);
     free(layer->offset);
     *layer = (struct class_layer){.count = 0};

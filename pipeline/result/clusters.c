@@ -173,8 +173,7 @@ static enum status write_names(hid_t file, const struct result_names *names, str
     H5_SCOPED hid_t images = H5I_INVALID_HID;
     const bool failed =
         !source || h5_create_group(&images, file, image_table.group, err) ||
-        h5_put_column(file, images, "path", VALUE_TEXT, rows, NULL, axis, path_of_row, &naming,
-                      err) ||
+        h5_put_column(file, images, "path", rows, axis, path_of_row, &naming, err) ||
         h5_put_values(file, images, "source", VALUE_U16, 1, &rows, &axis, source, err);
     free(naming.text);
     free(source);

@@ -239,7 +239,7 @@ static enum status copy_group(const struct copies *copies, hid_t from, const cha
     return status;
 }
 
-static bool left_out(const struct copies *copies, const char *name)
+bool copies_leave_out(const struct copies *copies, const char *name)
 {
     char above[DEFINED_NAME_MAX];
     snprintf(above, sizeof above, "%s", name);
@@ -255,7 +255,7 @@ static enum status copy_own(void *context, hid_t object, const char *name,
                             const struct defined *defined, struct error *err)
 {
     const struct copies *copies = context;
-    if (left_out(copies, name))
+    if (copies_leave_out(copies, name))
         return STATUS_OK;
     return defined->type == H5O_TYPE_GROUP ? copy_group(copies, object, name, err)
                                            : copy_dataset(copies, object, name, err);

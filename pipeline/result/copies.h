@@ -17,6 +17,9 @@ struct copies {
     const struct row_list *rows;
 };
 
+/* Whether an object or one above it is left out. */
+bool copies_leave_out(const struct copies *copies, const char *name);
+
 /* Copies the object `name` (absolute) and everything below it; its parent must exist.
  * copy_file_range copies the bytes, sharing them if the file system can. Only on HDF5's thread. */
 enum status copies_make(const struct copies *copies, const char *name, struct error *err);

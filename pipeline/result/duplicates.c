@@ -24,12 +24,9 @@ static enum status count_part(uint64_t *copies, struct result *result, struct di
                               struct error *err)
 {
     uint64_t images = result->images->count, count = 0;
-    unsigned column = 0;
-    while (strcmp(image_table.column[column].name, "digest") != 0)
-        column++;
     for (uint64_t first = 0; first < images; first += BLOCK) {
         uint64_t rows = images - first < BLOCK ? images - first : BLOCK;
-        if (h5_read_rows(result->images->dataset[column], VALUE_U64, first, rows, block, err))
+        if (h5_read_rows(result->images->dataset[IMAGE_DIGEST], VALUE_U64, first, rows, block, err))
             return STATUS_FAILED;
         for (uint64_t i = 0; i < rows; i++) {
             if ((block[i].word[0] >> 32) % parts != part)

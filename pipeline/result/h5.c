@@ -2,6 +2,7 @@
 #include "result/h5.h"
 #include "base/array.h"
 #include "base/minmax.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include <errno.h>
@@ -253,6 +254,28 @@ enum status h5_finish_file(hid_t *file, struct error *err)
                     : h5_fail(err, "H5Fclose", "write", path);
 }
 
+enum status h5_write_file(const char *output, bool unnamed, bool virtual,
+                          enum status (*write)(void *context, hid_t file, const char *path,
+                                               struct error *err),
+                          void *context, struct error *err)
+{
+    struct output *named = NULL;
+    hid_t file = H5I_INVALID_HID;
+    enum status status = unnamed ? STATUS_OK : output_open(&named, output, err);
+    const char *path = named ? output_temporary(named) : output;
+    if (!status)
+        status = h5_create_file(&file, path, output, virtual, err);
+    if (!status)
+        status = write(context, file, path, err);
+    if (!status)
+        status = h5_finish_file(&file, err);
+    if (!status && named)
+        status = output_commit(named, err);
+    h5_discard_file(&file);
+    output_close(&named);
+    return status;
+}
+
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, struct error *err)
 {
     H5_SCOPED hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
@@ -421,8 +444,8 @@ enum status h5_row_failed(struct error *err)
 }
 
 /* Writes rows in blocks, padded with zeros to the width of the column. */
-static enum status write_column(hid_t dataset, enum value_type type, uint64_t rows, h5_row *row,
-                                void *context, struct error *err)
+static enum status write_column(hid_t dataset, uint64_t rows, h5_row *row, void *context,
+                                struct error *err)
 {
     const size_t width = h5_text_width(dataset);
     const uint64_t most = min_u64(rows, width < BLOCK_BYTES ? BLOCK_BYTES / width : 1);
@@ -440,31 +463,27 @@ static enum status write_column(hid_t dataset, enum value_type type, uint64_t ro
                 status = h5_row_failed(err);
         }
         if (!status)
-            status = h5_write_rows(dataset, type, first, count, block, err);
+            status = h5_write_rows(dataset, VALUE_TEXT, first, count, block, err);
     }
     free(block);
     return status;
 }
 
-enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
-                          uint64_t rows, const struct text_size *size, const char *axis,
-                          h5_row *row, void *context, struct error *err)
+enum status h5_put_column(hid_t file, hid_t parent, const char *name, uint64_t rows,
+                          const char *axis, h5_row *row, void *context, struct error *err)
 {
-    const hsize_t dimension = rows;
-    struct text_size measured = {0, 0};
+    struct text_size size = {0, 0};
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    for (uint64_t i = 0; i < rows && type == VALUE_TEXT && !size; i++) {
+    for (uint64_t i = 0; i < rows; i++) {
         size_t bytes;
         if (!row(context, i, &bytes))
             return h5_row_failed(err);
-        text_size_add(&measured, bytes);
+        text_size_add(&size, bytes);
     }
     if (h5_create_scale(file, axis, rows, err) ||
-        (type == VALUE_TEXT
-             ? h5_create_texts(&dataset, parent, name, rows, size ? size : &measured, err)
-             : h5_create_dataset(&dataset, parent, name, type, 1, &dimension, err)) ||
+        h5_create_texts(&dataset, parent, name, rows, &size, err) ||
         h5_attach_scale(file, dataset, 0, axis, err) ||
-        write_column(dataset, type, rows, row, context, err))
+        write_column(dataset, rows, row, context, err))
         return STATUS_FAILED;
     return h5_finish_dataset(&dataset, err);
 }
@@ -479,22 +498,26 @@ static const void *row_of_array(void *context, uint64_t row, size_t *bytes)
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, struct error *err)
 {
-    return h5_put_column(file, parent, name, VALUE_TEXT, count, NULL, axis, row_of_array,
-                         (void *)(uintptr_t)text, err);
+    return h5_put_column(file, parent, name, count, axis, row_of_array, (void *)(uintptr_t)text,
+                         err);
 }
 
-enum status h5_read_text(char **text, hid_t dataset, uint64_t row, struct error *err)
+enum status h5_read_texts(char ***texts, hid_t dataset, uint64_t count, const char *what,
+                          struct error *err)
 {
     const size_t width = h5_text_width(dataset);
-    *text = calloc(width + 1, 1);
-    enum status status = *text ? h5_read_rows(dataset, VALUE_TEXT, row, 1, *text, err)
-                               : error_memory(err, width, "a text");
-    if (!status && !utf8_valid(*text, strlen(*text)))
-        status = h5_damaged(err, h5_path(dataset), "it has a text that is not UTF-8");
-    if (status) {
-        free(*text);
-        *text = NULL;
+    char **list = calloc(count + 1, sizeof *list);
+    enum status status = list ? STATUS_OK : error_memory(err, count * sizeof *list, what);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        list[i] = calloc(width + 1, 1);
+        status = list[i] ? h5_read_rows(dataset, VALUE_TEXT, i, 1, list[i], err)
+                         : error_memory(err, width, "a text");
+        if (!status && !utf8_valid(list[i], strlen(list[i])))
+            status = h5_damaged(err, h5_path(dataset), "it has a text that is not UTF-8");
     }
+    if (status)
+        texts_free(list);
+    *texts = status ? NULL : list;
     return status;
 }
 

@@ -82,6 +82,14 @@ enum status h5_finish_file(hid_t *file, struct error *err);
 /* Closes a file whose content is no longer needed, without further writes. */
 void h5_discard_file(hid_t *file);
 
+/* Writes a whole file, which appears by rename when it is complete: `write` fills it, open as `path`. Nothing under
+ * its name has changed after a failure. unnamed: `output` is the path of an open unnamed file, which stays
+ * unnamed. */
+enum status h5_write_file(const char *output, bool unnamed, bool virtual,
+                          enum status (*write)(void *context, hid_t file, const char *path,
+                                               struct error *err),
+                          void *context, struct error *err);
+
 /* --- writing --------------------------------------------------------------------------------- */
 
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, struct error *err);
@@ -127,19 +135,19 @@ enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, ui
 /* Closes a written dataset; its last part may be written only now. */
 enum status h5_finish_dataset(hid_t *dataset, struct error *err);
 
-/* Text `row` of a column, as a new UTF-8 string. */
-enum status h5_read_text(char **text, hid_t dataset, uint64_t row, struct error *err);
+/* All `count` texts of a column, which must be UTF-8, as a new list (texts_free); NULL on failure. `what`: its name in
+ * messages. */
+enum status h5_read_texts(char ***texts, hid_t dataset, uint64_t count, const char *what,
+                          struct error *err);
 /* Row `row` of a column to be written, of *bytes bytes, valid until the next call; NULL: it cannot be read, see
  * errno. */
 typedef const void *h5_row(void *context, uint64_t row, size_t *bytes);
 /* The error for NULL. */
 enum status h5_row_failed(struct error *err);
-/* A whole column with the scale `axis`, which is created if missing; rows are requested in order. Those of texts
- * (VALUE_TEXT) are at most size->width bytes long; `size` NULL: they are requested twice, first to be
- * measured. */
-enum status h5_put_column(hid_t file, hid_t parent, const char *name, enum value_type type,
-                          uint64_t rows, const struct text_size *size, const char *axis,
-                          h5_row *row, void *context, struct error *err);
+/* A whole column of texts with the scale `axis`, which is created if missing; rows are requested in order, twice:
+ * first to be measured. */
+enum status h5_put_column(hid_t file, hid_t parent, const char *name, uint64_t rows,
+                          const char *axis, h5_row *row, void *context, struct error *err);
 /* The same with the texts of an array; NULL: all are "". */
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, struct error *err);

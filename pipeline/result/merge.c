@@ -68,7 +68,7 @@ struct merge {
     struct signature_parts parts; /* the content of the file, from the first input */
     struct codebooks codebooks;
     struct sidecars *sidecars; /* NULL: the parts have none */
-    struct row_lists lists;
+    struct new_rows rows;
     struct row_input *input;
     pthread_mutex_t lock; /* guards the open parts */
     unsigned open, detached;
@@ -621,7 +621,7 @@ static enum status list_rows(struct merge *m, struct error *err)
 {
     const unsigned count = m->inputs.count;
     enum status status = STATUS_OK;
-    m->input = calloc(count, sizeof *m->input);
+    m->rows.input = m->input = calloc(count, sizeof *m->input);
     if (!m->input)
         return error_memory(err, count * sizeof *m->input, "the parts");
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
@@ -637,9 +637,9 @@ static enum status list_rows(struct merge *m, struct error *err)
         if (part->merged)
             status = result_open(&part->result, part->part.path, err);
         if (status == STATUS_OK)
-            status = row_list_add(&m->lists.images, i, 0, m->inputs.part[i].rows, err);
+            status = row_list_add(&m->rows.lists.images, i, 0, m->inputs.part[i].rows, err);
         if (status == STATUS_OK)
-            status = row_list_add(&m->lists.failures, i, 0, part->failures, err);
+            status = row_list_add(&m->rows.lists.failures, i, 0, part->failures, err);
     }
     return status;
 }
@@ -692,6 +692,8 @@ static enum status read_content(struct merge *m, struct error *err)
     m->parts.content.directories = (const char *const *)m->inputs.directory;
     m->parts.content.source_count = m->inputs.source_count;
     m->parts.content.share = (struct list_share){.count = 0};
+    m->rows.content = &m->parts.content;
+    m->rows.codes = has_codes(&m->inputs);
     return status;
 }
 
@@ -710,11 +712,7 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
     struct rewrite_report report;
     struct rewrite rewrite = {.output = config->output,
                               .unnamed = config->unnamed,
-                              .content = &m->parts.content,
-                              .input = m->input,
-                              .images = &m->lists.images,
-                              .failures = &m->lists.failures,
-                              .codes = has_codes(&m->inputs),
+                              .rows = &m->rows,
                               .compress = config->compress,
                               .threads = config->threads,
                               .parts = config->copy ? NULL : m->inputs.part,
@@ -761,7 +759,7 @@ static void clear(struct merge *m)
     result_close(&inputs->first);
     h5_close(&inputs->replaced);
     free(m->input);
-    row_lists_clear(&m->lists);
+    row_lists_clear(&m->rows.lists);
     sidecars_close(&m->sidecars);
     codebooks_clear(&m->codebooks);
     signature_parts_clear(&m->parts);

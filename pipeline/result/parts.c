@@ -289,18 +289,17 @@ static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, c
     return h5_damaged(err, path, "its %s is not what was merged", name);
 }
 
-static enum status add_shown(struct parts *parts, hid_t dataset, const char *name,
-                             struct error *err)
+static enum status add_shown(struct parts *parts, hid_t dataset, const char *name)
 {
     struct shown *shown = &parts->shown[parts->shown_count];
     struct raw_segment *segments = malloc((parts->count + 1) * sizeof *segments);
     shown->name = strdup(name);
-    enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
+    enum status status = shown->name && segments ? STATUS_OK : STATUS_FAILED;
     for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
         segments[i] = (struct raw_segment){parts->part[i].path, extent(&parts->part[i], name)};
     if (status == STATUS_OK)
         status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
-                                   open_in_part, parts->path, err);
+                                   open_in_part, parts->path, NULL);
     free(segments);
     if (status == STATUS_OK)
         parts->shown_count++;
@@ -324,7 +323,7 @@ static const char *bad_mapping(hid_t dataset)
     for (unsigned i = 0; i < parts->count && right; first += extent(&parts->part[i++], name))
         if (extent(&parts->part[i], name) > 0)
             right = mapped < count && maps(list, mapped++, &parts->part[i], name, first);
-    return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
+    return right && mapped == count && add_shown(parts, dataset, name) == STATUS_OK
                ? NULL
                : "is not composed as the manifest says";
 }

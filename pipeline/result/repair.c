@@ -410,18 +410,18 @@ static enum status write_output(struct repair *r, struct error *err)
     const struct repair_config *config = r->config;
     const char *output = config->output ? config->output : config->input;
     const struct content *content = &r->parts.content;
-    struct new_rows rows = {.content = content, .lists = r->lists};
+    struct row_input input[2] = {{0}};
+    const struct new_rows rows = {.content = content,
+                                  .lists = r->lists,
+                                  .input = input,
+                                  .codes = r->codes > 0 && r->codes == r->report->images};
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};
     struct log_input log;
     struct file_input file;
     struct rewrite_report report;
     struct rewrite rewrite = {.output = output,
-                              .content = content,
-                              .input = rows.input,
-                              .images = &r->lists.images,
-                              .failures = &r->lists.failures,
-                              .codes = r->codes > 0 && r->codes == r->report->images,
+                              .rows = &rows,
                               .compress = r->result && result_compressed(r->result),
                               .threads = cpus_available(),
                               .sidecars = r->sidecars,
@@ -429,13 +429,12 @@ static enum status write_output(struct repair *r, struct error *err)
                               .replaced = r->result,
                               .runs_of = r->result};
     enum status status = STATUS_OK;
-    log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
+    log_input_init(&input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {
-        result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
+        result_input_init(&input[INPUT_FILE], &file, r->result, content->features, NULL,
                           content->thumbnail_size);
-        if (!status)
-            status = row_map_make(&map, &rows, r->result, NULL, process_temporary_directory(), NULL,
-                                  err);
+        status =
+            row_map_make(&map, &rows, r->result, NULL, process_temporary_directory(), NULL, err);
         rewrite.map = &map;
         rewrite.carry = &carry;
     }

@@ -253,13 +253,7 @@ static enum status read_sources(char ***out, hsize_t *count, struct result *resu
     if (*count > UINT16_MAX + 1 || h5_text_width(dataset) > MOST_SOURCE_BYTES)
         return h5_damaged(err, result->path,
                           "it has more than 65,536 sources, or an impossible one");
-    *out = calloc(*count + 1, sizeof **out);
-    if (!*out)
-        return error_memory(err, *count * sizeof **out, "sources");
-    for (uint64_t i = 0; i < *count; i++)
-        if (h5_read_text(&(*out)[i], dataset, i, err))
-            return STATUS_FAILED;
-    return STATUS_OK;
+    return h5_read_texts(out, dataset, *count, "sources", err);
 }
 
 static enum status open_sources(struct result *result, struct error *err)
@@ -548,14 +542,6 @@ static void clear_run(struct result *r)
     r->run = (struct store_run){.command = NULL};
 }
 
-/* A list that ends in NULL. */
-static void free_texts(char **text)
-{
-    for (unsigned i = 0; text && text[i]; i++)
-        free(text[i]);
-    free(text);
-}
-
 void result_close(struct result **result)
 {
     if (!result || !*result)
@@ -571,9 +557,9 @@ void result_close(struct result **result)
     for (unsigned i = 0; i < r->feature_count; i++)
         h5_close(&r->features[i].dataset);
     free(r->features);
-    free_texts(r->sources);
-    free_texts(r->source_names);
-    free_texts(r->directories);
+    texts_free(r->sources);
+    texts_free(r->source_names);
+    texts_free(r->directories);
     clear_run(r);
     free(r->runs);
     free(r->run_clusters);

@@ -4,7 +4,6 @@
  * on nothing but the content. */
 #include "result/rewrite.h"
 #include "base/clock.h"
-#include "base/output.h"
 #include "base/path.h"
 #include "features/kind.h"
 #include "matrix/h5_driver.h"
@@ -34,13 +33,14 @@
 /* The file that is being written. */
 struct writing {
     const struct rewrite *rewrite;
+    const struct new_rows *rows;
     const struct content *content;
     struct rewrite_report *report;
     const char *path; /* the final one, for messages */
     hid_t file;
     struct move_column column[ROW_COLUMNS];
-    char name[ROW_COLUMNS][ROW_NAME_MAX];
-    hid_t dataset[ROW_COLUMNS][2]; /* of each, and of its blobs */
+    char name[ROW_COLUMNS][2][ROW_NAME_MAX]; /* of each one's dataset, and of that of its blobs */
+    hid_t dataset[ROW_COLUMNS][2];
     unsigned columns;
 };
 
@@ -49,8 +49,8 @@ struct writing {
 static void add_column(struct writing *w, unsigned number, const struct row_list *list)
 {
     struct move_column *column = &w->column[w->columns];
-    row_column_name(w->name[w->columns++], number, w->content->features);
-    *column = row_column(number, w->content->features, w->rewrite->input);
+    row_column_name(w->name[w->columns++][0], number, w->content->features);
+    *column = row_column(number, w->content->features, w->rows->input);
     column->list = list;
 }
 
@@ -58,18 +58,38 @@ static void add_table(struct writing *w, const struct table *table, unsigned fir
                       const struct row_list *list)
 {
     for (unsigned i = 0; i < table->count; i++)
-        if (!table->column[i].optional || w->rewrite->codes)
+        if (!table->column[i].optional || w->rows->codes)
             add_column(w, first + i, list);
 }
 
-static void list_columns(struct writing *w)
+/* The group of a column of blobs, and the scale of their bytes. */
+static const struct sidecar_blob *blobs_of(const struct move_column *column)
 {
+    static const struct sidecar_blob thumbnails = {THUMBNAIL_GROUP, THUMBNAIL_AXIS};
+    const unsigned texts = SIDECAR_COLUMNS - SIDECAR_BLOBS;
+    return column->number == ROW_THUMBNAIL ? &thumbnails
+                                           : &sidecar_blob[column->number - ROW_SIDECAR - texts];
+}
+
+static enum status list_columns(struct writing *w, struct error *err)
+{
+    struct sidecars *sidecars = w->rewrite->sidecars;
     for (unsigned i = 0; i < w->content->features->count; i++)
-        add_column(w, ROW_FEATURE + i, w->rewrite->images);
-    add_table(w, &image_table, ROW_IMAGE, w->rewrite->images);
-    add_table(w, &failure_table, ROW_FAILURE, w->rewrite->failures);
+        add_column(w, ROW_FEATURE + i, &w->rows->lists.images);
+    add_table(w, &image_table, ROW_IMAGE, &w->rows->lists.images);
+    add_table(w, &failure_table, ROW_FAILURE, &w->rows->lists.failures);
     if (w->content->thumbnail_size > 0)
-        add_column(w, ROW_THUMBNAIL, w->rewrite->images);
+        add_column(w, ROW_THUMBNAIL, &w->rows->lists.images);
+    if (sidecars && sidecars_columns(&w->column[w->columns], sidecars, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS && sidecars; i++)
+        snprintf(w->name[w->columns++][0], ROW_NAME_MAX, "/images/%s", sidecar_names[i]);
+    for (unsigned i = 0; i < w->columns; i++)
+        if (w->column[i].kind == MOVE_BLOB) {
+            snprintf(w->name[i][0], ROW_NAME_MAX, "/%s/end", blobs_of(&w->column[i])->group);
+            snprintf(w->name[i][1], ROW_NAME_MAX, "/%s/data", blobs_of(&w->column[i])->group);
+        }
+    return STATUS_OK;
 }
 
 static enum status open_rows(struct writing *w, struct raw **to, struct row_tree **tree,
@@ -100,7 +120,7 @@ static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes
 {
     const size_t share =
         CHUNKS_BYTES / (w->content->features->count ? w->content->features->count : 1);
-    const uint64_t images = w->rewrite->images->rows,
+    const uint64_t images = w->rows->lists.images.rows,
                    fit = (share < CHUNK_BYTES ? share : CHUNK_BYTES) / row_bytes;
     *rows = fit < 1 ? 1 : fit < images ? fit : images;
     return w->rewrite->compress && images > 0;
@@ -131,7 +151,7 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
     if (h5_create_scale(w->file, axis, feature->dimension, err) ||
         (w->rewrite->parts
-             ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
+             ? refer(w, &dataset, group, w->name[column - w->column][0], type, 2, size[1], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
                                  !shares && value_size(type) > 1, err)
@@ -151,8 +171,8 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     const bool wide = kind->width > 1,
                referred = w->rewrite->parts && row_is_referred(column->number);
     if ((wide && h5_create_scale(w->file, kind->axis, kind->width, err)) ||
-        (referred ? refer(w, &dataset, group, w->name[column - w->column], kind->type, wide ? 2 : 1,
-                          kind->width, err)
+        (referred ? refer(w, &dataset, group, w->name[column - w->column][0], kind->type,
+                          wide ? 2 : 1, kind->width, err)
          : column->kind == MOVE_TEXT
              ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, err)
              : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size, err)))
@@ -161,61 +181,66 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
                            err);
 }
 
-static enum status create_thumbnails(struct writing *w, struct move_column *column,
-                                     struct error *err)
+static enum status create_blobs(struct writing *w, struct move_column *column, struct error *err)
 {
-    const bool referred = w->rewrite->parts;
+    const struct sidecar_blob *blobs = blobs_of(column);
+    const bool thumbnails = column->number == ROW_THUMBNAIL,
+               referred = w->rewrite->parts && thumbnails;
     const uint32_t made_for = w->content->thumbnail_size;
     const hsize_t rows = column->list->rows, bytes = column->bytes;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     hid_t *data = &w->dataset[column - w->column][1], end;
-    if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, err) ||
-        h5_create_group(&group, w->file, THUMBNAIL_GROUP, err) ||
-        h5_put_number(group, "size", VALUE_U32, &made_for, err) ||
+    if (h5_create_scale(w->file, blobs->axis, bytes, err) ||
+        h5_create_group(&group, w->file, blobs->group, err) ||
+        (thumbnails && h5_put_number(group, "size", VALUE_U32, &made_for, err)) ||
         (referred && bytes > 0
-             ? refer(w, data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
+             ? refer(w, data, group, w->name[column - w->column][1], VALUE_U8, 1, 1, err)
              : h5_create_dataset(data, group, "data", VALUE_U8, 1, &bytes, err)) ||
         h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, err) ||
         complete_column(w, column, end, image_table.axis, NULL, false, err) ||
         (!referred && open_rows(w, &column->data, &column->data_tree, *data, err)))
         return STATUS_FAILED;
-    return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, err);
+    return h5_attach_scale(w->file, *data, 0, blobs->axis, err);
 }
 
-/* Creates a group and its columns. */
+/* Creates the columns of a table, and its group unless it exists. */
 static enum status create_table(struct writing *w, const struct table *table, unsigned first,
                                 struct error *err)
 {
-    const bool images = table == &image_table;
+    const struct row_lists *lists = &w->rows->lists;
     const struct content *c = w->content;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(w->file, table->axis,
-                        (images ? w->rewrite->images : w->rewrite->failures)->rows, err) ||
-        h5_create_group(&group, w->file, table->group, err))
+                        (table == &failure_table ? &lists->failures : &lists->images)->rows, err) ||
+        h5_make_group(&group, w->file, table->group, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
-        if (w->column[i].number - first < TABLE_COLUMNS_MAX &&
+        if (w->column[i].number - first < table->count &&
             create_column(w, group, table, first, &w->column[i], err))
             return STATUS_FAILED;
-    return images ? schema_put_sources(w->file, group, c->sources, c->directories, c->source_count,
-                                       err)
-                  : STATUS_OK;
+    return table == &image_table ? schema_put_sources(w->file, group, c->sources, c->directories,
+                                                      c->source_count, err)
+                                 : STATUS_OK;
 }
 
 static enum status create_datasets(struct writing *w, struct error *err)
 {
+    const struct sidecars *sidecars = w->rewrite->sidecars;
+    const struct table *beside =
+        sidecars && sidecars_numbered(sidecars) ? &sidecar_number_table : &sidecar_text_table;
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    if (h5_create_scale(w->file, image_table.axis, w->rewrite->images->rows, err) ||
+    if (h5_create_scale(w->file, image_table.axis, w->rows->lists.images.rows, err) ||
         h5_create_group(&group, w->file, "features", err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
         if (w->column[i].number >= ROW_FEATURE && create_feature(w, group, &w->column[i], err))
             return STATUS_FAILED;
     if (create_table(w, &image_table, ROW_IMAGE, err) ||
-        create_table(w, &failure_table, ROW_FAILURE, err))
+        create_table(w, &failure_table, ROW_FAILURE, err) ||
+        (sidecars && create_table(w, beside, ROW_SIDECAR, err)))
         return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
-        if (w->column[i].kind == MOVE_BLOB && create_thumbnails(w, &w->column[i], err))
+        if (w->column[i].kind == MOVE_BLOB && create_blobs(w, &w->column[i], err))
             return STATUS_FAILED;
     return STATUS_OK;
 }
@@ -234,7 +259,8 @@ static enum status reserve(const struct writing *w, struct error *err)
 static enum status write_rows(struct writing *w, struct error *err)
 {
     const struct rewrite *rewrite = w->rewrite;
-    list_columns(w);
+    if (list_columns(w, err))
+        return STATUS_FAILED;
     struct move move = {.column = w->column,
                         .columns = w->columns,
                         .threads = rewrite->threads,
@@ -267,14 +293,13 @@ static void close_columns(struct writing *w)
 /* Uses the digests of the rows just written. */
 static enum status write_checksums(const struct writing *w, struct error *err)
 {
-    struct checksums_known known[ROW_COLUMNS + 1];
+    struct checksums_known known[2 * ROW_COLUMNS];
     unsigned count = 0;
     for (unsigned i = 0; i < w->columns; i++) {
         if (w->column[i].tree)
-            known[count++] = (struct checksums_known){w->name[i], w->column[i].tree};
+            known[count++] = (struct checksums_known){w->name[i][0], w->column[i].tree};
         if (w->column[i].data_tree)
-            known[count++] =
-                (struct checksums_known){"/" THUMBNAIL_GROUP "/data", w->column[i].data_tree};
+            known[count++] = (struct checksums_known){w->name[i][1], w->column[i].data_tree};
     }
     return checksums_write(w->file, NULL, known, count, err);
 }
@@ -324,7 +349,7 @@ static enum status write_runs(struct writing *w, struct error *err)
     return status;
 }
 
-static enum status write_content(struct writing *w, const char *temporary, struct error *err)
+static enum status write_content(struct writing *w, const char *path, struct error *err)
 {
     const struct rewrite *rewrite = w->rewrite;
     const struct content *content = w->content;
@@ -337,8 +362,6 @@ static enum status write_content(struct writing *w, const char *temporary, struc
                            &content->share, err)))
         return STATUS_FAILED;
     enum status status = write_rows(w, err);
-    if (!status && rewrite->sidecars)
-        status = sidecars_write(rewrite->sidecars, w->file, err);
     if (!status)
         status = codebook_groups_write(w->file, content->features, err);
     if (!status)
@@ -352,7 +375,7 @@ static enum status write_content(struct writing *w, const char *temporary, struc
     }
     if (!status && rewrite->parts &&
         (parts_write(w->file, rewrite->parts, rewrite->part_count, err) ||
-         h5_flush_file(w->file, err) || parts_attach(w->file, temporary, err)))
+         h5_flush_file(w->file, err) || parts_attach(w->file, path, err)))
         return STATUS_FAILED;
     if (status)
         return status;
@@ -364,35 +387,30 @@ static enum status write_content(struct writing *w, const char *temporary, struc
     return h5_flush_file(w->file, err);
 }
 
+static enum status write_file(void *context, hid_t file, const char *path, struct error *err)
+{
+    struct writing *w = context;
+    w->file = file;
+    const enum status status = write_content(w, path, err);
+    close_columns(w);
+    parts_detach(file);
+    return status;
+}
+
 enum status rewrite_file(struct rewrite_report *report, const struct rewrite *rewrite,
                          struct error *err)
 {
     struct writing *w = calloc(1, sizeof *w);
-    struct output *output = NULL;
     *report = (struct rewrite_report){.run = 0};
     if (!w)
         return error_memory(err, sizeof *w, "a file");
     w->rewrite = rewrite;
-    w->content = rewrite->content;
+    w->rows = rewrite->rows;
+    w->content = rewrite->rows->content;
     w->report = report;
     w->path = rewrite->output;
-    w->file = H5I_INVALID_HID;
-    enum status status = rewrite->unnamed ? STATUS_OK : output_open(&output, w->path, err);
-    const char *temporary = output ? output_temporary(output) : w->path;
-    if (!status)
-        status = h5_create_file(&w->file, temporary, w->path, rewrite->parts != NULL, err);
-    if (!status)
-        status = write_content(w, temporary, err);
-    close_columns(w);
-    if (w->file > 0)
-        parts_detach(w->file);
-    if (status)
-        h5_discard_file(&w->file);
-    else
-        status = h5_finish_file(&w->file, err);
-    if (!status && output)
-        status = output_commit(output, err);
-    output_close(&output);
+    const enum status status = h5_write_file(rewrite->output, rewrite->unnamed,
+                                             rewrite->parts != NULL, write_file, w, err);
     free(w);
     return status;
 }

@@ -8,19 +8,15 @@
 #define CLPIPE_RESULT_REWRITE_H
 
 #include "result/foreign.h"
-#include "result/row_inputs.h"
+#include "result/row_map.h"
 #include "result/sidecars.h"
 
 struct carry;
-struct row_map;
 
 struct rewrite {
     const char *output;
     bool unnamed; /* `output` is the path of an open unnamed file, which stays unnamed */
-    const struct content *content;
-    const struct row_input *input;
-    const struct row_list *images, *failures;
-    bool codes;       /* all images have one: /images/code is written */
+    const struct new_rows *rows;
     bool compress;    /* features are deflated */
     unsigned threads; /* for reading, deflating and writing rows */
     /* Files whose rows are shown (parts.h) instead of being copied; NULL: all rows are in the file. */

@@ -2,17 +2,19 @@
 #ifndef CLPIPE_RESULT_ROW_INPUTS_H
 #define CLPIPE_RESULT_ROW_INPUTS_H
 
+#include "base/sample_name.h"
 #include "features/feature.h"
 #include "result/move_rows.h"
 #include "result/records.h"
 #include "result/result_internal.h"
 
-/* The numbers of columns: ROW_IMAGE + i and ROW_FAILURE + i are the i-th columns of the tables, ROW_FEATURE
- * + i is the i-th feature. */
+/* The numbers of columns: ROW_IMAGE + i and ROW_FAILURE + i are the i-th columns of the tables, ROW_SIDECAR + i is
+ * that of sidecars.h, ROW_FEATURE + i is the i-th feature. */
 enum row_column {
     ROW_IMAGE,
     ROW_FAILURE = TABLE_COLUMNS_MAX,
-    ROW_THUMBNAIL = 2 * TABLE_COLUMNS_MAX,
+    ROW_SIDECAR = 2 * TABLE_COLUMNS_MAX,
+    ROW_THUMBNAIL = ROW_SIDECAR + 1 + SIDECARS,
     ROW_FEATURE,
     ROW_COLUMNS = ROW_FEATURE + FEATURE_MAX
 };

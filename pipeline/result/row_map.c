@@ -10,14 +10,6 @@
 #define BLOCK_ROWS  4096u
 #define BLOCK_BYTES (4u << 20) /* compared at a time */
 
-static unsigned image_column(const char *name)
-{
-    unsigned i = 0;
-    while (strcmp(image_table.column[i].name, name) != 0)
-        i++;
-    return ROW_IMAGE + i;
-}
-
 /* --- rows that are equal ----------------------------------------------------------------------- */
 
 /* Compares `count` rows of the log, from `first` on, with the existing file's from `row` on. */
@@ -183,7 +175,7 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct new_
 static enum status check_content(struct row_map *map, const struct new_rows *rows,
                                  struct result *old, const struct row_run *run, struct error *err)
 {
-    static const char *const names[] = {"bytes", "digest"};
+    static const unsigned content[] = {ROW_IMAGE + IMAGE_BYTES, ROW_IMAGE + IMAGE_DIGEST};
     const struct feature_set *features = rows->content->features;
     uint8_t differs[BLOCK_ROWS];
     enum status status = STATUS_OK;
@@ -198,8 +190,8 @@ static enum status check_content(struct row_map *map, const struct new_rows *row
             if (feature && (!there || strcmp(there->spec, feature->spec) != 0 ||
                             there->dimension != feature->dimension))
                 continue;
-            const struct move_column column = row_column(
-                feature ? ROW_FEATURE + i - 2 : image_column(names[i]), features, rows->input);
+            const struct move_column column =
+                row_column(feature ? ROW_FEATURE + i - 2 : content[i], features, rows->input);
             status = compare_rows(differs, &column, run->first + at, place, count, err);
         }
         for (uint64_t i = 0; i < count; i++)
@@ -222,7 +214,8 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
                                         .source_now = source_now,
                                         .directory = directory};
     struct prior *prior = NULL;
-    /* Also for --fresh, where all rows come from the log. */
+    /* The existing file's also for --fresh, where all rows come from the log. */
+    struct row_input input[2] = {[INPUT_LOG] = given->input[INPUT_LOG]};
     struct new_rows rows = *given;
     struct file_input file;
     *out = (struct row_map){.rows = images, .same = images == result_images(old)};
@@ -235,7 +228,8 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
     if (!status && there)
         status = find_places(NULL, there, given, true, prior, err);
     prior_close(&prior);
-    result_input_init(&rows.input[INPUT_FILE], &file, old, content->features, NULL, 0);
+    rows.input = input;
+    result_input_init(&input[INPUT_FILE], &file, old, content->features, NULL, 0);
     for (uint64_t i = 0; i < list->runs && !status; i++) {
         const struct row_run run = list->run[i];
         if (run.input == INPUT_LOG)

@@ -9,9 +9,9 @@
 struct new_rows {
     const struct content *content;
     struct row_lists lists;
-    struct row_input input[2]; /* that of INPUT_FILE is zeroed if it has no rows */
-    bool codes;                /* all images have one */
-    struct prior *prior;       /* for reading rows of the log; NULL if it has none */
+    const struct row_input *input; /* by the lists' numbers */
+    bool codes;                    /* all images have one: /images/code is written */
+    struct prior *prior;           /* for reading rows of the log; NULL if it has none */
 };
 
 /* A row counts as kept if its image has the same place (source and path) and bytes, and the

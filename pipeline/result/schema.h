@@ -46,8 +46,8 @@ struct sidecar_row {
 };
 extern const struct table sidecar_text_table, sidecar_number_table;
 
-/* The column of image_table that is optional. */
-#define IMAGE_CODE 12
+/* Columns of image_table that are used by number. */
+enum { IMAGE_BYTES = 6, IMAGE_DIGEST = 10, IMAGE_CODE = 12 };
 
 #define SOURCE_AXIS "source"
 #define DIGEST_AXIS "digest_word"

@@ -52,8 +52,7 @@ static enum status write_selection(void *context, hid_t file, struct error *err)
     if (h5_make_group(&all, file, GROUP, err) || h5_create_group(&group, all, about->name, err) ||
         h5_put_attributes(group, attributes, ATTRIBUTES, about, err) ||
         h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, err) ||
-        h5_put_column(file, group, "reason", VALUE_TEXT, about->rows, NULL, axis, reason_of_row,
-                      &reasons, err))
+        h5_put_column(file, group, "reason", about->rows, axis, reason_of_row, &reasons, err))
         return STATUS_FAILED;
     for (int i = 0; i < 3 && about->omitted > 0; i++)
         if (h5_put_values(file, group, omitted_column[i].name, omitted_column[i].type, 1, size + 1,
@@ -151,7 +150,7 @@ const struct selection_about *selections_find(const struct selections *selection
 }
 
 enum status selections_read(struct result *result, const struct selection_about *about,
-                            int64_t *rows, char **reasons, struct error *err)
+                            int64_t *rows, char ***reasons, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count;
@@ -162,14 +161,13 @@ enum status selections_read(struct result *result, const struct selection_about 
         count == about->rows
             ? STATUS_OK
             : h5_damaged(err, result->path, "/" GROUP "/%s has an impossible size", about->name);
-    for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++) {
+    for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++)
         if (rows[i] < 0 || (uint64_t)rows[i] >= result_images(result))
             status = h5_damaged(err, result->path,
                                 "/" GROUP "/%s/rows names a row that does not exist", about->name);
-        else if (reasons)
-            status = h5_read_text(&reasons[i], dataset, i, err);
-    }
-    return status;
+    return status == STATUS_OK && reasons
+               ? h5_read_texts(reasons, dataset, about->rows, "a selection", err)
+               : status;
 }
 
 /* --- rows that have moved ---------------------------------------------------------------------- */
@@ -199,13 +197,12 @@ static enum status move_selection(hid_t file, struct result *from,
     struct moving m = {.rows = held_array(&held, about->rows, sizeof *m.rows),
                        .omitted = held_array(&held, about->omitted, sizeof *m.omitted),
                        .kept = held_array(&held, about->omitted, sizeof *m.kept),
-                       .cosine = held_array(&held, about->omitted, sizeof *m.cosine),
-                       .reasons = held_array(&held, about->rows, sizeof *m.reasons)};
+                       .cosine = held_array(&held, about->omitted, sizeof *m.cosine)};
     struct selection_values values = {.about = *about, .reason = reason_as_stored, .context = &m};
     uint64_t rows = 0, omitted = 0;
     enum status status = held_check(&held, "a selection", err);
     if (status == STATUS_OK)
-        status = selections_read(from, about, m.rows, m.reasons, err);
+        status = selections_read(from, about, m.rows, &m.reasons, err);
     void *const column[] = {m.omitted, m.kept, m.cosine};
     for (int i = 0; i < 3 && status == STATUS_OK && about->omitted > 0; i++)
         status = read_column(column[i], about->omitted, from, about->name, omitted_column[i].name,
@@ -234,8 +231,7 @@ static enum status move_selection(hid_t file, struct result *from,
     values.cosine = m.cosine;
     if (status == STATUS_OK)
         status = write_selection(&values, file, err);
-    for (uint64_t i = 0; m.reasons && i < about->rows; i++)
-        free(m.reasons[i]);
+    texts_free(m.reasons);
     held_free(&held);
     return status;
 }

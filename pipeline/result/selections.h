@@ -44,10 +44,10 @@ void selections_clear(struct selections *selections);
 const struct selection_about *selections_find(const struct selections *selections,
                                               const char *name);
 
-/* Reads the about->rows rows of a selection and their reasons (malloc'ed texts; NULL: not wanted).
+/* Reads the about->rows rows of a selection and their reasons (texts_free; NULL: not wanted).
  * STATUS_FAILED: a row is not an image. */
 enum status selections_read(struct result *result, const struct selection_about *about,
-                            int64_t *rows, char **reasons, struct error *err);
+                            int64_t *rows, char ***reasons, struct error *err);
 
 /* Copies all selections of `from` to a new file with new row numbers: now[] is that of each row of `from`;
  * -1: removed and left out, counted in *gone. */

@@ -1,5 +1,5 @@
-/* sidecars.c: writes the columns. Whether cls is a number is known only after the last row, so rows
- * are first kept in temporary files, one for each column.
+/* sidecars.c: provides the columns. Whether cls is a number is known only after the last row, so rows
+ * are first kept in temporary files.
  *
  * Rows find their records by reading forward, since both are in the same order. A row may have no
  * record: its file could not be read. The first such row reads to the end and keeps hashes of all
@@ -9,11 +9,13 @@
 #include "base/array.h"
 #include "base/compare.h"
 #include "base/hash.h"
+#include "base/minmax.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "base/unnamed_file.h"
 #include "result/blobs.h"
-#include "result/result_internal.h"
+#include "result/row_inputs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,19 +31,25 @@ const struct sidecar_blob sidecar_blob[SIDECAR_BLOBS] = {{"images/json", "json_b
                                                          {"images/txt", "txt_byte"}};
 
 struct sidecars {
-    FILE *walked;                           /* records of the walk */
-    FILE *rows[SIDECAR_COLUMNS];            /* the texts of the rows, each ended by NUL */
-    uint64_t count;                         /* rows */
-    bool reading;                           /* `walked` is being read */
-    bool text;                              /* some cls is not an integer */
-    struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
-    bool noted;                             /* a row had no record: */
-    uint64_t *ahead;                        /* hashes of the records that followed it, sorted */
+    FILE *walked; /* records of the walk */
+    /* The texts of the rows, end to end, and the end of each. */
+    struct spool {
+        FILE *texts, *ends;
+        uint64_t end;
+    } spool[SIDECAR_COLUMNS];
+    uint64_t count;  /* rows */
+    bool reading;    /* `walked` is being read */
+    bool text;       /* some cls is not an integer */
+    bool same;       /* all rows equal those of `earlier` so far */
+    bool noted;      /* a row had no record: */
+    uint64_t *ahead; /* hashes of the records that followed it, sorted */
     size_t ahead_count;
     char *path;      /* of the record last read, */
     uint16_t source; /* and its source */
     char *record[SIDECAR_COLUMNS];
     struct sidecar_reader *earlier; /* NULL: there is none */
+    struct row_list list;           /* of all rows of `input`, which reads the spool */
+    struct row_input input;
 };
 
 static enum status io_failed(const char *what, struct error *err)
@@ -67,7 +75,8 @@ enum status sidecars_open(struct sidecars **out, const char *directory, struct e
         return error_memory(err, sizeof *sidecars, "texts beside images");
     bool created = (sidecars->walked = temporary_file(directory)) != NULL;
     for (int i = 0; i < SIDECAR_COLUMNS && created; i++)
-        created = (sidecars->rows[i] = temporary_file(directory)) != NULL;
+        created = (sidecars->spool[i].texts = temporary_file(directory)) != NULL &&
+                  (sidecars->spool[i].ends = temporary_file(directory)) != NULL;
     if (!created) {
         const enum status status = io_failed("create", err);
         sidecars_close(&sidecars);
@@ -86,9 +95,13 @@ void sidecars_close(struct sidecars **sidecars)
     sidecar_reader_close(&(*sidecars)->earlier);
     free((*sidecars)->path);
     free((*sidecars)->ahead);
+    row_list_clear(&(*sidecars)->list);
     for (int i = 0; i < SIDECAR_COLUMNS; i++) {
-        if ((*sidecars)->rows[i])
-            fclose((*sidecars)->rows[i]);
+        struct spool *spool = &(*sidecars)->spool[i];
+        if (spool->texts)
+            fclose(spool->texts);
+        if (spool->ends)
+            fclose(spool->ends);
         free((*sidecars)->record[i]);
     }
     free(*sidecars);
@@ -101,15 +114,7 @@ char *sidecars_key(const char *path, size_t length)
     return path_utf8(path + from, key > from ? key - from : 0);
 }
 
-/* --- texts, each ended by NUL ---------------------------------------------------------------- */
-
-/* An empty text for NULL. */
-static void put_text(FILE *file, const char *text)
-{
-    if (text)
-        fputs(text, file);
-    fputc(0, file);
-}
+/* --- records, texts each ended by NUL --------------------------------------------------------- */
 
 static bool take_text(char **out, FILE *file)
 {
@@ -127,8 +132,10 @@ enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char 
     fwrite(&source, sizeof source, 1, file);
     fwrite(path, 1, path_length, file);
     fputc(0, file);
-    for (int i = 0; i < SIDECAR_COLUMNS; i++)
-        put_text(file, text[i]);
+    for (int i = 0; i < SIDECAR_COLUMNS; i++) {
+        fputs(text[i] ? text[i] : "", file);
+        fputc(0, file);
+    }
     return ferror(file) ? io_failed("write", err) : STATUS_OK;
 }
 
@@ -152,19 +159,26 @@ static bool is_integer(const char *text)
     return errno == 0 && value != SIDECAR_NO_CLS && strcmp(text, again) == 0;
 }
 
-enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
+enum status sidecars_row_of(struct sidecars *s, const char *const text[SIDECAR_COLUMNS],
                             struct error *err)
 {
-    const char *cls = text[COLUMN_CLS];
-    sidecars->text |= cls && *cls && !is_integer(cls);
-    bool failed = false;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
-        put_text(sidecars->rows[i], text[i]);
-        text_size_add(&sidecars->size[i], text[i] ? strlen(text[i]) : 0);
-        failed = failed || ferror(sidecars->rows[i]);
+    const char *cls = text[COLUMN_CLS], *stored[SIDECAR_COLUMNS];
+    enum status status = STATUS_OK;
+    s->text |= cls && *cls && !is_integer(cls);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS && !status; i++) {
+        struct spool *spool = &s->spool[i];
+        const size_t length = text[i] ? strlen(text[i]) : 0;
+        spool->end += length;
+        if (fwrite(length > 0 ? text[i] : "", 1, length, spool->texts) < length ||
+            fwrite(&spool->end, sizeof spool->end, 1, spool->ends) < 1)
+            status = io_failed("write", err);
     }
-    sidecars->count++;
-    return failed ? io_failed("write", err) : STATUS_OK;
+    if (s->same && !status)
+        status = sidecar_reader_row(s->earlier, s->count, stored, err);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS && s->same && !status; i++)
+        s->same = strcmp(text[i] ? text[i] : "", stored[i]) == 0;
+    s->count++;
+    return status;
 }
 
 /* Remembers the record last read. */
@@ -203,9 +217,17 @@ static enum status find_record(struct sidecars *s, uint16_t source, const char *
     return STATUS_END;
 }
 
-enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err)
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, bool compare,
+                          struct error *err)
 {
-    return sidecar_reader_open(&sidecars->earlier, earlier, err);
+    const enum status status = sidecar_reader_open(&sidecars->earlier, earlier, err);
+    sidecars->same = compare && sidecars->earlier;
+    return status;
+}
+
+bool sidecars_same(const struct sidecars *sidecars)
+{
+    return sidecars->same;
 }
 
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
@@ -233,73 +255,77 @@ enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char 
     return status;
 }
 
-struct spooled {
-    struct sidecars *sidecars;
-    unsigned number;
-    int64_t value; /* for a cls that is a number */
-};
+/* --- columns ----------------------------------------------------------------------------------- */
 
-/* The first row begins from the start. */
-static const void *text_of_row(void *context, uint64_t row, size_t *bytes)
+static bool read_bytes(FILE *file, void *to, uint64_t size, uint64_t at)
 {
-    const struct spooled *column = context;
-    FILE *file = column->sidecars->rows[column->number];
-    char **text = &column->sidecars->record[column->number];
-    if (row == 0 && fseeko(file, 0, SEEK_SET) != 0)
-        return NULL;
+    size_t got;
     errno = 0;
-    if (!take_text(text, file))
-        return NULL;
-    *bytes = strlen(*text);
-    return *text;
+    return read_at(fileno(file), to, (size_t)size, at, &got, "", NULL) == STATUS_OK && got == size;
 }
 
-static const void *number_of_row(void *context, uint64_t row, size_t *bytes)
+/* A text, or the number that a class is. */
+static void store_text(uint8_t *to, const struct move_column *column, const char *text,
+                       size_t length)
 {
-    struct spooled *column = context;
-    const char *text = text_of_row(context, row, bytes);
-    if (!text)
-        return NULL;
-    column->value = *text ? strtoll(text, NULL, 10) : SIDECAR_NO_CLS;
-    *bytes = sizeof column->value;
-    return &column->value;
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.*s", (int)min_u64(length, 31), text);
+    const int64_t number = length > 0 ? strtoll(digits, NULL, 10) : SIDECAR_NO_CLS;
+    const bool is_number = column->kind == MOVE_FIXED;
+    memset(to, 0, column->row_bytes);
+    memcpy(to, is_number ? (const void *)&number : text, is_number ? sizeof number : length);
 }
 
-enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
+static enum status read_rows(void *context, const struct move_column *column, bool lengths,
+                             uint64_t first, uint64_t count, void *to, struct error *err)
 {
-    enum status status = STATUS_OK;
-    *same = s->earlier != NULL;
-    for (uint64_t row = 0; *same && row < s->count && !status; row++) {
-        const char *stored[SIDECAR_COLUMNS];
-        status = sidecar_reader_row(s->earlier, row, stored, err);
-        for (unsigned i = 0; i < SIDECAR_COLUMNS && *same && !status; i++) {
-            struct spooled column = {s, i, 0};
-            size_t length;
-            const char *text = text_of_row(&column, row, &length);
-            status = text ? STATUS_OK : h5_row_failed(err);
-            *same = text && strcmp(text, stored[i]) == 0;
-        }
-    }
+    const struct sidecars *s = context;
+    const struct spool *spool = &s->spool[column->number - ROW_SIDECAR];
+    uint64_t before = 0, *ends = lengths ? to : malloc(count * sizeof *ends);
+    if (!ends)
+        return error_memory(err, count * sizeof *ends, "a column");
+    bool read = (first == 0 ||
+                 read_bytes(spool->ends, &before, sizeof before, (first - 1) * sizeof before)) &&
+                read_bytes(spool->ends, ends, count * sizeof *ends, first * sizeof *ends);
+    const uint64_t bytes = read && !lengths ? ends[count - 1] - before : 0;
+    const bool separate = !lengths && column->kind != MOVE_BLOB;
+    char *texts = separate ? malloc(bytes + 1) : to;
+    enum status status = texts ? STATUS_OK : error_memory(err, bytes, "a column");
+    if (!status && (!read || (bytes > 0 && !read_bytes(spool->texts, texts, bytes, before))))
+        status = h5_row_failed(err);
+    for (uint64_t i = count; lengths && !status && i-- > 0;)
+        ends[i] -= i > 0 ? ends[i - 1] : before;
+    for (uint64_t i = 0, start = before; separate && !status && i < count; start = ends[i++])
+        store_text((uint8_t *)to + i * column->row_bytes, column, texts + (start - before),
+                   (size_t)(ends[i] - start));
+    if (separate)
+        free(texts);
+    if (!lengths)
+        free(ends);
     return status;
 }
 
-enum status sidecars_write(struct sidecars *s, hid_t file, struct error *err)
+enum status sidecars_columns(struct move_column *column, struct sidecars *s, struct error *err)
 {
-    H5_SCOPED hid_t images = H5I_INVALID_HID;
-    enum status status = h5_open_group(&images, file, image_table.group, err);
-    for (unsigned i = 0; i < SIDECAR_COLUMNS && !status; i++) {
-        const unsigned texts = SIDECAR_COLUMNS - SIDECAR_BLOBS;
-        const bool number = i == COLUMN_CLS && !s->text;
-        struct spooled column = {s, i, 0};
-        status =
-            i >= texts
-                ? blobs_write(file, sidecar_blob[i - texts].group, sidecar_blob[i - texts].axis,
-                              s->count, s->size[i].bytes, text_of_row, &column, err)
-                : h5_put_column(file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
-                                s->count, &s->size[i], image_table.axis,
-                                number ? number_of_row : text_of_row, &column, err);
+    s->input = (struct row_input){read_rows, s};
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
+        column[i] = (struct move_column){.kind = i >= SIDECAR_COLUMNS - SIDECAR_BLOBS ? MOVE_BLOB
+                                                 : i == COLUMN_CLS && !s->text        ? MOVE_FIXED
+                                                                                      : MOVE_TEXT,
+                                         .number = ROW_SIDECAR + i,
+                                         .row_bytes = sizeof(uint64_t),
+                                         .list = &s->list,
+                                         .input = &s->input};
+        if (fflush(s->spool[i].texts) != 0 || fflush(s->spool[i].ends) != 0)
+            return io_failed("write", err);
     }
-    return status;
+    row_list_clear(&s->list);
+    return row_list_add(&s->list, 0, 0, s->count, err);
+}
+
+bool sidecars_numbered(const struct sidecars *sidecars)
+{
+    return !sidecars->text;
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */

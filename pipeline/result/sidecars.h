@@ -2,7 +2,7 @@
  *
  *     sidecars_add      for each picture of the walk, in its order: key and texts
  *     sidecars_row      for each image that gets a row, in the order of rows
- *     sidecars_write    /images/key, cls, json, txt
+ *     sidecars_columns  /images/key, cls, json, txt
  *
  * Texts are kept in unnamed files in `directory`, so memory does not grow with their number. cls is
  * int64 if all existing ones are decimal integers as printed by %lld, and text otherwise. Missing
@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/sample_name.h"
-#include "result/h5.h"
 #include "result/result.h"
 
 #define SIDECAR_NO_CLS     INT64_MIN
@@ -40,19 +39,26 @@ enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char 
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err);
 /* Rows of the earlier file keep its texts if it has the columns and their pictures were not added.
- * Call it before the first row; `earlier` must outlive the last one. */
-enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
+ * Call it before the first row; `earlier` must outlive the last one. compare: the rows to come are those of the
+ * file, in its order, for sidecars_same. */
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, bool compare,
+                          struct error *err);
 /* `earlier_row`: its row in the earlier file, or SIDECAR_NO_ROW. Any other row whose picture was
  * not added has only a key. */
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, uint64_t earlier_row, struct error *err);
-/* After exactly the rows of sidecars_keep's file, in its order: *same: its texts are equal. */
-enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *err);
+/* Whether the texts of all rows equal those of the earlier file. */
+bool sidecars_same(const struct sidecars *sidecars);
 /* The same with the texts themselves. */
 enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
                             struct error *err);
-/* `path` names the file in messages. */
-enum status sidecars_write(struct sidecars *sidecars, hid_t file, struct error *err);
+/* After the last row: the columns to move (move_rows.h), valid until sidecars_close; their rows are those of one
+ * input. */
+struct move_column;
+enum status sidecars_columns(struct move_column *column, struct sidecars *sidecars,
+                             struct error *err);
+/* Whether cls is a number. */
+bool sidecars_numbered(const struct sidecars *sidecars);
 
 /* The key of a picture in UTF-8; for a member, without the archive in front. The caller frees it;
  * NULL: no memory. */

@@ -6,6 +6,7 @@
  * Preset and shard may be missing. */
 #include "result/signature.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "result/parameters.h"
 #include "result/result_internal.h"
 #include <stdio.h>
@@ -185,12 +186,8 @@ enum status signature_parts_of(struct signature_parts *parts, const struct resul
 
 void signature_parts_clear(struct signature_parts *parts)
 {
-    for (unsigned i = 0; parts->sources && parts->sources[i]; i++)
-        free(parts->sources[i]);
-    for (unsigned i = 0; parts->directories && parts->directories[i]; i++)
-        free(parts->directories[i]);
-    free(parts->sources);
-    free(parts->directories);
+    texts_free(parts->sources);
+    texts_free(parts->directories);
     free(parts->parameters);
     free(parts->preset);
     *parts = (struct signature_parts){.content = {.source_count = 0}};

@@ -526,11 +526,7 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
                           .remade = config->remade};
     struct rewrite_report report;
     struct rewrite rewrite = {.output = config->output,
-                              .content = &config->content,
-                              .input = rows->input,
-                              .images = &rows->lists.images,
-                              .failures = &rows->lists.failures,
-                              .codes = rows->codes,
+                              .rows = rows,
                               .compress = compress,
                               .threads = config->threads,
                               .sidecars = store->sidecars,
@@ -604,19 +600,21 @@ static enum status compare(bool *same, struct store *store, const struct new_row
                 same_share(&store->replaced->share, &config->content.share) &&
                 (!compress || result_compressed(store->replaced) || rows->lists.images.rows == 0);
     if (!status && store->sidecars && store->replaced)
-        status = sidecars_keep(store->sidecars, store->replaced, err);
+        status = sidecars_keep(store->sidecars, store->replaced, *same, err);
     if (status || !*same || !store->sidecars)
         return status;
     /* A repaired file may lack the columns. */
     status = add_sidecars(store, &rows->lists.images, err);
-    return status ? status : sidecars_same(same, store->sidecars, err);
+    *same = sidecars_same(store->sidecars);
+    return status;
 }
 
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
     const struct store_config *config = &store->config;
-    struct new_rows rows = {.content = &config->content, .prior = store->prior};
+    struct row_input input[2] = {{0}};
+    struct new_rows rows = {.content = &config->content, .input = input, .prior = store->prior};
     struct journal_tally tally;
     struct log_input log;
     struct file_input file;
@@ -631,9 +629,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
     rows.lists = *lists;
     summarize(summary, &tally);
     rows.codes = tally.codes == summary->images && tally.codes > 0;
-    log_input_init(&rows.input[INPUT_LOG], &log, journal_records(store->journal), size);
+    log_input_init(&input[INPUT_LOG], &log, journal_records(store->journal), size);
     if (finished)
-        result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
+        result_input_init(&input[INPUT_FILE], &file, finished, config->content.features,
                           store->source_now, size);
     if (finished && store->stats > 0) {
         qsort(store->stat, store->stats, sizeof *store->stat, compare_u64);
