@@ -99,20 +99,13 @@ static enum status write_shard(const struct shard *s, const char *path,
                                               .list_count = s->count * s->rows,
                                               .list_digest = "made-up"},
                                     .parameters = parameters};
-    struct row_lists lists = {.images = {.run = NULL}};
+    struct new_rows rows = {.content = &content, .input = &input, .codes = true};
     struct rewrite_report report;
-    enum status status = row_list_add(&lists.images, 0, 0, s->rows, err);
-    const struct rewrite rewrite = {.output = path,
-                                    .content = &content,
-                                    .input = &input,
-                                    .images = &lists.images,
-                                    .failures = &lists.failures,
-                                    .codes = true,
-                                    .threads = 2,
-                                    .run = &run};
+    enum status status = row_list_add(&rows.lists.images, 0, 0, s->rows, err);
+    const struct rewrite rewrite = {.output = path, .rows = &rows, .threads = 2, .run = &run};
     if (!status)
         status = rewrite_file(&report, &rewrite, err);
-    row_lists_clear(&lists);
+    row_lists_clear(&rows.lists);
     return status;
 }
 

@@ -3,6 +3,7 @@
  * jansson rather than cJSON: it keeps 64-bit integers, so that two seeds above 2^53 stay different,
  * refuses duplicate keys, and limits the depth itself. */
 #include "result/parameters.h"
+#include "base/text.h"
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -162,45 +163,36 @@ static bool same_value(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
+/* What does not fit is truncated. */
 struct line {
     char *text;
-    size_t size, length;
+    size_t size;
 };
 
-/* Truncates text that does not fit. */
-static void line_add(struct line *line, const char *text, size_t length)
+static void line_add(const struct line *line, const char *text)
 {
-    const size_t room = line->size - 1 - line->length;
-    length = length < room ? length : room;
-    memcpy(line->text + line->length, text, length);
-    line->length += length;
-    line->text[line->length] = 0;
+    text_add(line->text, line->size, "", "%s", text);
 }
 
-static void line_add_text(struct line *line, const char *text)
-{
-    line_add(line, text, strlen(text));
-}
-
-static void line_add_value(struct line *line, const json_t *value)
+static void line_add_value(const struct line *line, const json_t *value)
 {
     char *dumped = NULL;
     if (!value)
-        line_add_text(line, "none");
+        line_add(line, "none");
     else if (json_is_string(value))
-        line_add_text(line, json_string_value(value));
+        line_add(line, json_string_value(value));
     else if ((dumped = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))))
-        line_add_text(line, dumped);
+        line_add(line, dumped);
     free(dumped);
 }
 
 /* Entries [first, last) of a list. A feature "NAME=SPEC" is represented by its name, unless the
  * other list has a different one of that name in its [first, other_last). */
-static void line_add_entries(struct line *line, const json_t *list, size_t first, size_t last,
+static void line_add_entries(const struct line *line, const json_t *list, size_t first, size_t last,
                              const json_t *other, size_t other_last)
 {
     if (first == last)
-        line_add_text(line, "none");
+        line_add(line, "none");
     for (size_t i = first; i < last; i++) {
         const json_t *entry = json_array_get(list, i);
         const char *text = json_string_value(entry), *end = text ? strchr(text, '=') : NULL;
@@ -209,15 +201,15 @@ static void line_add_entries(struct line *line, const json_t *list, size_t first
             if (theirs && strncmp(text, theirs, (size_t)(end - text) + 1) == 0)
                 end = NULL;
         }
-        line_add_text(line, i > first ? ", " : "");
+        line_add(line, i > first ? ", " : "");
         if (end)
-            line_add(line, text, (size_t)(end - text));
+            text_add(line->text, line->size, "", "%.*s", (int)(end - text), text);
         else
             line_add_value(line, entry);
     }
 }
 
-static void line_add_difference(struct line *line, const char *key, const json_t *there,
+static void line_add_difference(const struct line *line, const char *key, const json_t *there,
                                 const json_t *here, const char *who)
 {
     const size_t a = json_array_size(there), b = json_array_size(here);
@@ -229,16 +221,12 @@ static void line_add_difference(struct line *line, const char *key, const json_t
     while (last < a - first && last < b - first &&
            same_value(json_array_get(there, a - 1 - last), json_array_get(here, b - 1 - last)))
         last++;
-    line_add_text(line, line->length ? ". " : "");
-    line_add_text(line, key);
-    line_add_text(line, ": ");
-    line_add_text(line, who);
-    line_add_text(line, " has ");
+    text_add(line->text, line->size, ". ", "%s: %s has ", key, who);
     if (lists)
         line_add_entries(line, there, first, a - last, here, b - last);
     else
         line_add_value(line, there);
-    line_add_text(line, "; the command asks for ");
+    line_add(line, "; the command asks for ");
     if (lists)
         line_add_entries(line, here, first, b - last, there, a - last);
     else
@@ -247,7 +235,7 @@ static void line_add_difference(struct line *line, const char *key, const json_t
 
 /* Describes every member that differs; members that are objects in both are compared recursively,
  * and come last. */
-static void line_add_members(struct line *line, json_t *there, json_t *here, const char *who)
+static void line_add_members(const struct line *line, json_t *there, json_t *here, const char *who)
 {
     const char *key;
     json_t *value;
@@ -258,7 +246,7 @@ static void line_add_members(struct line *line, json_t *there, json_t *here, con
             continue;
         if (json_is_object(value) && json_is_object(other)) {
             line_add_members(line, value, other, who);
-            if (line->length > 0)
+            if (*line->text)
                 return;
         } else {
             line_add_difference(line, key, value, other, who);
@@ -271,7 +259,7 @@ static void line_add_members(struct line *line, json_t *there, json_t *here, con
 bool parameters_difference(char *buffer, size_t size, const char *there, const char *here,
                            const char *who)
 {
-    struct line line = {buffer, size, 0};
+    const struct line line = {buffer, size};
     buffer[0] = 0;
     if (strcmp(there, here) == 0)
         return false;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/source_name.h"
 #include "base/unnamed_file.h"
+#include "result/parameters.h"
 #include "result/result_internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,8 @@ struct hash_slot {
 };
 
 struct prior {
-    struct prior_config config; /* of its pointers, only `finished` is still valid */
-    bool *ordered;              /* for each source: sorted by the bytes of its paths */
+    struct prior_config config;
+    bool *ordered; /* for each source: sorted by the bytes of its paths */
     struct record_stream
         *stream; /* the existing file's first, then those of the logs, latest run first */
     unsigned stream_count;
@@ -44,18 +45,20 @@ struct prior {
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
 {
     static const struct records none;
+    const struct content *content = config->content;
+    const bool archives = parameters_archives(content->parameters);
     *out = NULL;
     const struct records *log = config->log ? config->log : &none;
     unsigned most = 2 * log->logs + 2;
     struct prior *prior = calloc(1, sizeof *prior);
-    if (!prior || !(prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered)) ||
+    if (!prior || !(prior->ordered = calloc(content->source_count + 1, sizeof *prior->ordered)) ||
         !(prior->stream = calloc(most, sizeof *prior->stream))) {
         prior_close(&prior);
         return error_memory(err, most * sizeof *prior->stream, "earlier work");
     }
     prior->config = *config;
-    for (unsigned i = 0; i < config->source_count; i++)
-        prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
+    for (unsigned i = 0; i < content->source_count; i++)
+        prior->ordered[i] = source_is_sorted(content->sources[i], archives);
     /* It may have its name from before it was relocated. */
     int last = -1;
     bool ascending = true;
@@ -63,11 +66,11 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
         const int now = config->source_now ? config->source_now[i] : (int)i;
         if (now < 0)
             continue;
-        prior->ordered[now] &= source_is_sorted(config->finished->sources[i], config->archives);
+        prior->ordered[now] &= source_is_sorted(config->finished->sources[i], archives);
         ascending = ascending && now > last;
         last = now;
     }
-    for (unsigned i = 0; i < config->source_count; i++)
+    for (unsigned i = 0; i < content->source_count; i++)
         prior->ordered[i] &= ascending;
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
                         config->finished ? result_failures(config->finished) : 0};
@@ -341,7 +344,7 @@ static void build_table(struct prior *prior)
         stream->loaded = false;
         for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
             const struct store_record *record = &stream->record;
-            if (record->image.source >= prior->config.source_count ||
+            if (record->image.source >= prior->config.content->source_count ||
                 prior->ordered[record->image.source])
                 continue;
             uint64_t hash = hash_of_path(record->image.source, record->path, record->path_length);

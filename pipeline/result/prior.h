@@ -14,14 +14,12 @@
 struct prior;
 
 struct prior_config {
-    const char *const *sources;
-    unsigned source_count;
-    bool archives;                    /* in directories */
+    const struct content *content;    /* of the new file */
     bool retry_failed, retry_limited; /* as in struct store_config */
     bool codes;                       /* ignore images without a code */
     unsigned thumbnail_size;          /* and those without a thumbnail of this size; 0: any */
     struct result *finished;          /* NULL: none */
-    const int *source_now;     /* per source of `finished`: its number in `sources` or -1; NULL: the
+    const int *source_now; /* per source of `finished`: its number in the content, or -1; NULL: the
                                 * same */
     const struct records *log; /* the log as it was before this run; NULL: none */
     const char *directory;     /* for the index */

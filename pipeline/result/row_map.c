@@ -3,7 +3,6 @@
 #include "result/row_map.h"
 #include "base/held.h"
 #include "base/minmax.h"
-#include "result/parameters.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,12 +203,9 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
                          const int *source_now, const char *directory, uint8_t *there,
                          struct error *err)
 {
-    const struct content *content = given->content;
     const struct row_list *list = &given->lists.images;
     const uint64_t images = list->rows;
-    const struct prior_config config = {.sources = content->sources,
-                                        .source_count = content->source_count,
-                                        .archives = parameters_archives(content->parameters),
+    const struct prior_config config = {.content = given->content,
                                         .finished = old,
                                         .source_now = source_now,
                                         .directory = directory};
@@ -229,7 +225,7 @@ enum status row_map_make(struct row_map *out, const struct new_rows *given, stru
         status = find_places(NULL, there, given, true, prior, err);
     prior_close(&prior);
     rows.input = input;
-    result_input_init(&input[INPUT_FILE], &file, old, content->features, NULL, 0);
+    result_input_init(&input[INPUT_FILE], &file, old, given->content->features, NULL, 0);
     for (uint64_t i = 0; i < list->runs && !status; i++) {
         const struct row_run run = list->run[i];
         if (run.input == INPUT_LOG)

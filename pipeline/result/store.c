@@ -201,9 +201,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
     /* Without a size, the file's thumbnails stay, and new images get none. */
     if (thumbnail_size == 0 && finished)
         config->content.thumbnail_size = finished->thumbnail_size;
-    struct prior_config prior = {.sources = config->content.sources,
-                                 .source_count = config->content.source_count,
-                                 .archives = parameters_archives(config->content.parameters),
+    struct prior_config prior = {.content = &config->content,
                                  .retry_failed = config->retry_failed,
                                  .retry_limited = config->retry_limited,
                                  .codes = config->require_codes,
