@@ -23,6 +23,21 @@ struct cell_rect {
     uint32_t x0, y0, x1, y1;
 };
 
+/* Where a rectangle of the upright image is in the stored one, of width x height pixels with this
+ * EXIF orientation, 1 to 8. */
+static inline struct cell_rect cell_rect_stored(struct cell_rect upright, uint32_t width,
+                                                uint32_t height, uint8_t orientation)
+{
+    struct cell_rect rect = upright;
+    if (orientation >= 5)
+        rect = (struct cell_rect){upright.y0, upright.x0, upright.y1, upright.x1};
+    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        rect = (struct cell_rect){width - rect.x1, rect.y0, width - rect.x0, rect.y1};
+    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        rect = (struct cell_rect){rect.x0, height - rect.y1, rect.x1, height - rect.y0};
+    return rect;
+}
+
 struct part_shape {
     enum payload payload;
     uint8_t orientation;    /* EXIF */

@@ -146,14 +146,11 @@ void code_count_reference(uint32_t *words, const uint8_t *pixels, size_t stride,
                 (uint32_t)((2 * i + 1) * upright_height / (2 * CODE_CELLS * CODE_DOWN));
             const uint32_t up_x =
                 (uint32_t)((2 * j + 1) * upright_width / (2 * CODE_CELLS * CODE_ACROSS));
-            uint32_t x = swapped ? up_y : up_x, y = swapped ? up_x : up_y;
-            if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
-                x = width - 1 - x;
-            if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
-                y = height - 1 - y;
-            if (x < rect.x0 || x >= rect.x1 || y < rect.y0 || y >= rect.y1)
+            const struct cell_rect at = cell_rect_stored(
+                (struct cell_rect){up_x, up_y, up_x + 1, up_y + 1}, width, height, orientation);
+            if (at.x0 < rect.x0 || at.x0 >= rect.x1 || at.y0 < rect.y0 || at.y0 >= rect.y1)
                 continue;
-            const uint8_t *p = pixels + (y - rect.y0) * stride + 3 * (size_t)(x - rect.x0);
+            const uint8_t *p = pixels + (at.y0 - rect.y0) * stride + 3 * (size_t)(at.x0 - rect.x0);
             words[i / CODE_DOWN * CODE_CELLS + j / CODE_ACROSS] +=
                 77u * p[0] + 150u * p[1] + 29u * p[2];
         }

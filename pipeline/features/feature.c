@@ -553,24 +553,8 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
     uint32_t right = cell_start(feature, column + 1, feature->grid_columns, upright_width);
     uint32_t top = cell_start(feature, row, feature->grid_rows, upright_height);
     uint32_t bottom = cell_start(feature, row + 1, feature->grid_rows, upright_height);
-    switch (orientation) {
-    case 2:
-        return (struct cell_rect){width - right, top, width - left, bottom};
-    case 3:
-        return (struct cell_rect){width - right, height - bottom, width - left, height - top};
-    case 4:
-        return (struct cell_rect){left, height - bottom, right, height - top};
-    case 5:
-        return (struct cell_rect){top, left, bottom, right};
-    case 6:
-        return (struct cell_rect){top, height - right, bottom, height - left};
-    case 7:
-        return (struct cell_rect){width - bottom, height - right, width - top, height - left};
-    case 8:
-        return (struct cell_rect){width - bottom, left, width - top, right};
-    default:
-        return (struct cell_rect){left, top, right, bottom};
-    }
+    return cell_rect_stored((struct cell_rect){left, top, right, bottom}, width, height,
+                            orientation);
 }
 
 /* --- values ---------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 
 #include "base/hash.h"
 #include "base/minmax.h"
+#include "decode/part.h"
+#include "decode/scale.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,33 +19,26 @@ struct redecode {
 
 /* --- means over areas ------------------------------------------------------------------------ */
 
-/* A plane in stored coordinates, summed row by row. A source pixel covers `out` units of an axis, a
- * plane's pixel `in` units, so a source pixel contributes to at most two of them. */
-struct shrink {
-    uint32_t in_width, in_height, width, height, channels;
+/* A grey plane in stored coordinates, summed row by row and rounded once: a colour is not rounded
+ * before it becomes grey, as by a scaler. A source pixel covers `out` units of an axis, a plane's
+ * pixel `in` units, so a source pixel contributes to at most two of them. */
+struct grey {
+    uint32_t in_width, in_height, width, height;
     uint32_t y, left; /* the row being filled, and the missing part of it */
     uint64_t *row, *sum;
 };
 
-static bool shrink_begin(struct shrink *shrink, const struct image_info *info, uint32_t side,
-                         uint32_t channels)
+static bool grey_begin(struct grey *grey, const struct image_info *info, uint32_t side)
 {
-    const uint32_t width = info->out_width, height = info->out_height;
-    const uint32_t longer = max_u32(width, height);
-    shrink->channels = channels;
-    shrink->left = height;
-    shrink->in_width = shrink->width = width;
-    shrink->in_height = shrink->height = height;
-    if (longer > side) {
-        shrink->width = (uint32_t)(((uint64_t)width * side + longer / 2) / longer);
-        shrink->height = (uint32_t)(((uint64_t)height * side + longer / 2) / longer);
-        shrink->width = max_u32(shrink->width, 1);
-        shrink->height = max_u32(shrink->height, 1);
-    }
-    const size_t row = (size_t)shrink->width * channels;
-    shrink->row = calloc(row * (shrink->height + 1ull), sizeof *shrink->row);
-    shrink->sum = shrink->row + row;
-    return shrink->row != NULL;
+    const struct scale_window to = scale_window(info->out_width, info->out_height, 1, side);
+    *grey = (struct grey){.in_width = info->out_width,
+                          .in_height = info->out_height,
+                          .width = to.width,
+                          .height = to.height,
+                          .left = info->out_height};
+    grey->row = calloc((size_t)grey->width * (grey->height + 1ull), sizeof *grey->row);
+    grey->sum = grey->row + grey->width;
+    return grey->row != NULL;
 }
 
 /* The part of the next source pixel that falls into pixel *at of the plane, of which *left is not
@@ -59,60 +54,49 @@ static inline uint32_t walk(uint32_t *at, uint32_t *left, uint32_t in, uint32_t 
     return part;
 }
 
-static void shrink_row(struct shrink *shrink, const uint8_t *pixels)
+static void grey_row(struct grey *grey, const uint8_t *pixels)
 {
-    const uint32_t channels = shrink->channels, in = shrink->in_width, out = shrink->width;
-    const uint32_t stride = out * channels, y = shrink->y;
-    memset(shrink->row, 0, stride * sizeof *shrink->row);
+    const uint32_t in = grey->in_width, out = grey->width, y = grey->y;
+    memset(grey->row, 0, out * sizeof *grey->row);
     for (uint32_t x = 0, at = 0, left = in; x < in; x++) {
         const uint8_t *p = pixels + 3 * (size_t)x;
-        const uint32_t grey = 77u * p[0] + 150u * p[1] + 29u * p[2];
-        uint64_t *row = shrink->row + (size_t)at * channels;
+        const uint64_t value = 77u * p[0] + 150u * p[1] + 29u * p[2];
+        uint64_t *row = grey->row + at;
         const uint32_t part = walk(&at, &left, in, out);
-        for (uint32_t c = 0; c < channels; c++) {
-            const uint64_t value = channels == 1 ? grey : 256u * p[c];
-            row[c] += value * part;
-            if (part < out)
-                row[c + channels] += value * (out - part);
-        }
+        row[0] += value * part;
+        if (part < out)
+            row[1] += value * (out - part);
     }
-    const uint32_t part = walk(&shrink->y, &shrink->left, shrink->in_height, shrink->height);
-    uint64_t *sum = shrink->sum + (size_t)y * stride;
-    for (uint32_t x = 0; x < stride; x++) {
-        sum[x] += shrink->row[x] * part;
-        if (part < shrink->height)
-            sum[x + stride] += shrink->row[x] * (shrink->height - part);
+    const uint32_t part = walk(&grey->y, &grey->left, grey->in_height, grey->height);
+    uint64_t *sum = grey->sum + (size_t)y * out;
+    for (uint32_t x = 0; x < out; x++) {
+        sum[x] += grey->row[x] * part;
+        if (part < grey->height)
+            sum[x + out] += grey->row[x] * (grey->height - part);
     }
 }
 
-/* The stored pixel shown as upright pixel (x, y). */
-static void turn_back(uint32_t *sx, uint32_t *sy, uint32_t x, uint32_t y, uint32_t width,
-                      uint32_t height, uint8_t orientation)
+/* The index of the stored pixel shown as upright pixel (x, y). */
+static size_t stored_index(uint32_t x, uint32_t y, uint32_t width, uint32_t height,
+                           uint8_t orientation)
 {
-    *sx = orientation >= 5 ? y : x;
-    *sy = orientation >= 5 ? x : y;
-    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
-        *sx = width - 1 - *sx;
-    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
-        *sy = height - 1 - *sy;
+    const struct cell_rect at =
+        cell_rect_stored((struct cell_rect){x, y, x + 1, y + 1}, width, height, orientation);
+    return (size_t)at.y0 * width + at.x0;
 }
 
-static void shrink_finish(uint8_t *pixels, uint32_t *width, uint32_t *height,
-                          const struct shrink *shrink, uint8_t orientation)
+static void grey_finish(uint8_t *pixels, uint32_t *width, uint32_t *height, const struct grey *grey,
+                        uint8_t orientation)
 {
-    const uint64_t area = (uint64_t)shrink->in_width * shrink->in_height * 256;
-    *width = orientation >= 5 ? shrink->height : shrink->width;
-    *height = orientation >= 5 ? shrink->width : shrink->height;
-    for (uint32_t y = 0; y < *height; y++) {
+    const uint64_t area = (uint64_t)grey->in_width * grey->in_height * 256;
+    *width = orientation >= 5 ? grey->height : grey->width;
+    *height = orientation >= 5 ? grey->width : grey->height;
+    for (uint32_t y = 0; y < *height; y++)
         for (uint32_t x = 0; x < *width; x++) {
-            uint32_t sx, sy;
-            turn_back(&sx, &sy, x, y, shrink->width, shrink->height, orientation);
-            const uint64_t *sum =
-                shrink->sum + ((size_t)sy * shrink->width + sx) * shrink->channels;
-            for (uint32_t c = 0; c < shrink->channels; c++)
-                *pixels++ = (uint8_t)((sum[c] + area / 2) / area);
+            const uint64_t sum =
+                grey->sum[stored_index(x, y, grey->width, grey->height, orientation)];
+            *pixels++ = (uint8_t)((sum + area / 2) / area);
         }
-    }
 }
 
 /* --- one picture ----------------------------------------------------------------------------- */
@@ -124,11 +108,11 @@ static void hash_upright(struct murmur3 *hash, uint8_t *row, const uint8_t *pixe
     const uint32_t width = swapped ? info->out_height : info->out_width;
     const uint32_t height = swapped ? info->out_width : info->out_height;
     for (uint32_t y = 0; y < height; y++) {
-        for (uint32_t x = 0; x < width; x++) {
-            uint32_t sx, sy;
-            turn_back(&sx, &sy, x, y, info->out_width, info->out_height, info->orientation);
-            memcpy(row + 3 * (size_t)x, pixels + 3 * ((size_t)sy * info->out_width + sx), 3);
-        }
+        for (uint32_t x = 0; x < width; x++)
+            memcpy(row + 3 * (size_t)x,
+                   pixels +
+                       3 * stored_index(x, y, info->out_width, info->out_height, info->orientation),
+                   3);
         murmur3_update(hash, row, 3 * (size_t)width);
     }
 }
@@ -171,32 +155,41 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     struct failure failure = {.reason = REASON_NONE};
     struct murmur3 hash;
     uint64_t digest[2];
-    static const uint32_t sides[3] = {ALIGNMENT_SIDE, ALIGNMENT_COLOUR, ALIGNMENT_FINE};
-    const uint32_t shrinks = pictures->planes ? is_fine(pictures) ? 3 : 2 : 0;
-    struct shrink shrink[3] = {{0}};
+    static const uint32_t sides[2] = {ALIGNMENT_SIDE, ALIGNMENT_FINE};
+    const uint32_t greys = pictures->planes ? is_fine(pictures) ? 2 : 1 : 0;
+    struct grey grey[2] = {{0}};
+    struct scaler colour = {0};
     uint8_t *rows = malloc(stride * room + (whole ? 3 * (size_t)info->out_height : 0));
     bool good = rows;
     murmur3_init(&hash);
-    for (uint32_t k = 0; k < shrinks && good; k++)
-        good = shrink_begin(&shrink[k], info, sides[k], k == 1 ? 3 : 1);
+    for (uint32_t k = 0; k < greys && good; k++)
+        good = grey_begin(&grey[k], info, sides[k]);
+    if (good && greys > 0)
+        good = scaler_begin(&colour, info->out_width, info->out_height, info->orientation,
+                            ALIGNMENT_COLOUR);
     for (uint32_t y = 0; y < info->out_height && good; y += strip) {
         const uint32_t count = min_u32(strip, info->out_height - y);
         uint8_t *to = rows + (whole ? y * stride : 0);
         good = !stop_overdue(pictures->stop) &&
                decode_rows(decode, to, stride, count, &failure) == REASON_NONE;
-        for (uint32_t r = 0; r < shrinks * count && good; r++)
-            shrink_row(&shrink[r % shrinks], to + r / shrinks * stride);
+        for (uint32_t r = 0; r < greys * count && good; r++)
+            grey_row(&grey[r % greys], to + r / greys * stride);
+        if (good && greys > 0)
+            scaler_rows(&colour, to, stride, count);
         if (good && pictures->digests && !whole)
             murmur3_update(&hash, to, stride * count);
     }
-    if (good && shrinks > 0) {
+    if (good && greys > 0) {
         struct alignment_plane *plane = pictures->planes[i];
-        shrink_finish(plane->pixel, &plane->width, &plane->height, &shrink[0], info->orientation);
-        shrink_finish(plane->colour, &plane->colour_width, &plane->colour_height, &shrink[1],
-                      info->orientation);
-        if (shrinks > 2)
-            shrink_finish(plane->fine, &plane->fine_width, &plane->fine_height, &shrink[2],
-                          info->orientation);
+        const bool swapped = info->orientation >= 5;
+        grey_finish(plane->pixel, &plane->width, &plane->height, &grey[0], info->orientation);
+        plane->colour_width = swapped ? colour.window.height : colour.window.width;
+        plane->colour_height = swapped ? colour.window.width : colour.window.height;
+        memcpy(plane->colour, colour.pixels,
+               3 * (size_t)plane->colour_width * plane->colour_height);
+        if (greys > 1)
+            grey_finish(plane->fine, &plane->fine_width, &plane->fine_height, &grey[1],
+                        info->orientation);
     }
     if (good && pictures->digests) {
         if (whole)
@@ -204,8 +197,9 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
         murmur3_final(&hash, pictures->digests[i]);
     }
     free(rows);
-    for (uint32_t k = 0; k < shrinks; k++)
-        free(shrink[k].row);
+    for (uint32_t k = 0; k < greys; k++)
+        free(grey[k].row);
+    scaler_clear(&colour);
     good = good && decode_end(decode, digest, &failure) == REASON_NONE;
     if (!good)
         forget(pictures, i);
