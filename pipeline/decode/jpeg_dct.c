@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "decode/dct_synthetic.h"
 #include "decode/decode.h"
+#include "decode/jpeg_errors.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,8 +74,7 @@ static const struct trial trials[] = {
 struct rig {
     struct jpeg_compress_struct out;
     struct jpeg_decompress_struct in;
-    struct jpeg_error_mgr errors;
-    jmp_buf escape;
+    struct jpeg_errors errors;
     unsigned char *file;
     unsigned long file_bytes;
     struct dct_layout layout;
@@ -83,17 +82,6 @@ struct rig {
     uint8_t samples[BYTES_MOST], pixels[3 * SIDE_MOST * SIDE_MOST],
         wanted[3 * SIDE_MOST * SIDE_MOST];
 };
-
-_Noreturn static void on_error(j_common_ptr common)
-{
-    longjmp(((struct rig *)common->client_data)->escape, 1);
-}
-
-static void on_message(j_common_ptr common, int level)
-{
-    (void)common;
-    (void)level;
-}
 
 static void encode(struct rig *rig)
 {
@@ -161,11 +149,8 @@ static void decode_by_library(struct rig *rig)
 /* Encodes and decodes; false if the library fails. */
 static bool go_through(struct rig *rig)
 {
-    rig->out.err = rig->in.err = jpeg_std_error(&rig->errors);
-    rig->out.client_data = rig->in.client_data = rig;
-    rig->errors.error_exit = on_error;
-    rig->errors.emit_message = on_message;
-    if (setjmp(rig->escape))
+    rig->out.err = rig->in.err = jpeg_errors_init(&rig->errors);
+    if (setjmp(rig->errors.escape))
         return false;
     jpeg_create_compress(&rig->out);
     jpeg_create_decompress(&rig->in);

@@ -2,15 +2,12 @@
 #include "decode/thumbnail.h"
 
 #include "base/minmax.h"
+#include "decode/jpeg_errors.h"
 #include "decode/scale.h"
 #include "decode/shrink.h"
 
-#include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 struct thumbnail_maker {
     uint32_t size;
@@ -20,8 +17,7 @@ struct thumbnail_maker {
     struct shrink shrink;
     uint8_t *pixels, *upright; /* size x size x 3, and one byte past them */
     struct jpeg_compress_struct jpeg;
-    struct jpeg_error_mgr errors;
-    jmp_buf escape;
+    struct jpeg_errors errors;
     bool jpeg_made;
 };
 
@@ -30,20 +26,9 @@ struct thumbnail_maker {
 
 /* --- JPEG ------------------------------------------------------------------------------------ */
 
-_Noreturn static void on_error(j_common_ptr common)
-{
-    longjmp(((struct thumbnail_maker *)common->client_data)->escape, 1);
-}
-
-static void on_message(j_common_ptr common, int level)
-{
-    (void)common;
-    (void)level;
-}
-
 static bool create_compressor(struct thumbnail_maker *maker)
 {
-    if (setjmp(maker->escape))
+    if (setjmp(maker->errors.escape))
         return false;
     jpeg_create_compress(&maker->jpeg);
     maker->jpeg_made = true;
@@ -63,10 +48,7 @@ struct thumbnail_maker *thumbnail_maker_new(uint32_t size, bool fine)
     maker->fine = fine;
     maker->pixels = malloc((size_t)size * size * 3 + 1);
     maker->upright = malloc((size_t)size * size * 3);
-    maker->jpeg.err = jpeg_std_error(&maker->errors);
-    maker->errors.error_exit = on_error;
-    maker->errors.emit_message = on_message;
-    maker->jpeg.client_data = maker;
+    maker->jpeg.err = jpeg_errors_init(&maker->errors);
     if (!maker->pixels || !maker->upright || !create_compressor(maker)) {
         thumbnail_maker_free(maker);
         return NULL;
@@ -93,7 +75,7 @@ static uint8_t *encode(struct thumbnail_maker *maker, uint32_t *bytes, const uin
     struct jpeg_compress_struct *jpeg = &maker->jpeg;
     uint8_t *const first = malloc(FILE_BYTES), *file = first;
     unsigned long size = FILE_BYTES;
-    if (!first || setjmp(maker->escape)) {
+    if (!first || setjmp(maker->errors.escape)) {
         jpeg_abort_compress(jpeg);
         free(first);
         return NULL;

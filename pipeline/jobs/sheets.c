@@ -7,15 +7,12 @@
  * subsampling: decoders interpolate colours across the border of a cell, and small pictures are
  * mostly border. */
 #include "base/minmax.h"
+#include "decode/jpeg_errors.h"
 #include "decode/thumbnail.h"
 #include "jobs/thumbs.h"
 
-#include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 #define SHEET_SIDE   2048u /* upper bound in pixels if there is more than one column */
 #define COLUMNS_MOST 32u
@@ -34,8 +31,7 @@ struct sheets {
 struct codec {
     struct jpeg_compress_struct out;
     struct jpeg_decompress_struct in;
-    struct jpeg_error_mgr errors;
-    jmp_buf escape;
+    struct jpeg_errors errors;
     bool fine; /* the sheet has no subsampling */
     uint8_t *file;
     unsigned long file_bytes;
@@ -44,17 +40,6 @@ struct codec {
     uint8_t *remade;
     bool made[2]; /* whether `in` and `out` were created */
 };
-
-_Noreturn static void on_error(j_common_ptr common)
-{
-    longjmp(((struct codec *)common->client_data)->escape, 1);
-}
-
-static void on_message(j_common_ptr common, int level)
-{
-    (void)common;
-    (void)level;
-}
 
 static void close_codec(struct codec *codec)
 {
@@ -78,11 +63,8 @@ static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t
                         uint32_t height)
 {
     struct jpeg_compress_struct *out = &codec->out;
-    codec->out.err = codec->in.err = jpeg_std_error(&codec->errors);
-    codec->errors.error_exit = on_error;
-    codec->errors.emit_message = on_message;
-    codec->out.client_data = codec->in.client_data = codec;
-    if (setjmp(codec->escape))
+    codec->out.err = codec->in.err = jpeg_errors_init(&codec->errors);
+    if (setjmp(codec->errors.escape))
         return false;
     jpeg_create_compress(out);
     codec->made[0] = true;
@@ -144,7 +126,7 @@ static enum outcome copy_blocks(struct codec *codec, jvirt_barray_ptr sheet[3],
                                 uint32_t cell)
 {
     struct jpeg_decompress_struct *in = &codec->in;
-    if (setjmp(codec->escape)) {
+    if (setjmp(codec->errors.escape)) {
         jpeg_abort_decompress(in);
         return OUTCOME_BROKEN;
     }
@@ -190,12 +172,12 @@ static bool remake(struct codec *codec, const uint8_t *jpeg, uint32_t length, ui
     bool volatile done = false;
     free(codec->remade);
     codec->remade = NULL;
-    if (maker && setjmp(codec->escape) == 0) {
+    if (maker && setjmp(codec->errors.escape) == 0) {
         jpeg_mem_src(in, jpeg, length);
         jpeg_read_header(in, TRUE);
         in->out_color_space = JCS_RGB;
         if (in->image_width > THUMBNAIL_MOST || in->image_height > THUMBNAIL_MOST)
-            longjmp(codec->escape, 1);
+            longjmp(codec->errors.escape, 1);
         jpeg_start_decompress(in);
         row = malloc((size_t)in->output_width * 3);
         thumbnail_begin(maker, in->output_width, in->output_height, 1);
@@ -216,7 +198,7 @@ static bool remake(struct codec *codec, const uint8_t *jpeg, uint32_t length, ui
 
 static bool finish_sheet(struct codec *codec)
 {
-    if (setjmp(codec->escape))
+    if (setjmp(codec->errors.escape))
         return false;
     jpeg_finish_compress(&codec->out);
     return true;

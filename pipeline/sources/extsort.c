@@ -2,8 +2,8 @@
  *
  * Added records fill the arena from its start, references to them from its end. When it is full,
  * the references are sorted and the records written in that order as a run; all runs are in one
- * file. For merging, the arena is divided into read buffers of as many runs as fit, merged with a
- * binary heap. If there are more runs, groups of them are first merged into a second file until few
+ * file. For merging, the arena is replaced by read buffers of as many runs as fit into its size,
+ * merged with a binary heap. If there are more runs, groups of them are first merged into a second file until few
  * enough are left; the last merge is not written but returned by extsort_next. So two descriptors
  * suffice for any size. */
 #include "sources/extsort.h"
@@ -46,7 +46,8 @@ struct extsort {
     struct run *runs;
     size_t run_count;
 
-    struct merge_input *inputs;
+    struct merge_input *inputs; /* fan_in of them */
+    size_t fan_in;
     struct merge_input **heap; /* by record.key; heap[0] is the smallest */
     size_t heap_count;
     bool taken; /* heap[0] was returned and must advance */
@@ -244,15 +245,16 @@ static void sift_down(struct extsort *sort, size_t at)
 /* Starts to merge runs[first..first + count). */
 static enum status merge_begin(struct extsort *sort, size_t first, size_t count, struct error *err)
 {
-    size_t slice = sort->size / count / RECORD_ALIGNMENT * RECORD_ALIGNMENT;
     sort->heap_count = 0;
     sort->taken = false;
     for (size_t i = 0; i < count; i++) {
         struct merge_input *input = &sort->inputs[i];
         const struct run *run = &sort->runs[first + i];
-        spool_reader_borrow(&input->reader, sort->spool, run->start, run->end,
-                            sort->arena + i * slice, slice);
-        enum status status = advance(input, err);
+        spool_reader_clear(&input->reader);
+        enum status status = spool_reader_init(&input->reader, sort->spool, run->start, run->end,
+                                               sort->size / count, err);
+        if (status == STATUS_OK)
+            status = advance(input, err);
         if (status != STATUS_OK)
             return status; /* runs are never empty: not STATUS_END */
         sort->heap[sort->heap_count++] = input;
@@ -284,14 +286,14 @@ static enum status merge_next(struct extsort *sort, struct extsort_record *recor
     return STATUS_OK;
 }
 
-/* Merges groups of up to `fan_in` runs into one each, in a new file that replaces the old one. */
-static enum status merge_pass(struct extsort *sort, size_t fan_in, struct error *err)
+/* Merges groups of up to fan_in runs into one each, in a new file that replaces the old one. */
+static enum status merge_pass(struct extsort *sort, struct error *err)
 {
     struct spool *merged = NULL;
     enum status status = spool_open(&merged, sort->directory, err);
     if (status != STATUS_OK)
         return status;
-    size_t groups = 0;
+    size_t groups = 0, fan_in = sort->fan_in;
     for (size_t first = 0; first < sort->run_count; first += fan_in) {
         size_t count = sort->run_count - first < fan_in ? sort->run_count - first : fan_in;
         uint64_t start = spool_size(merged);
@@ -331,19 +333,18 @@ enum status extsort_finish(struct extsort *sort, struct error *err)
     enum status status = STATUS_OK;
     if (sort->count > 0)
         status = write_run(sort, err);
-    if (status == STATUS_OK)
-        status = grow(sort, 2 * sort->largest, err);
     if (status != STATUS_OK)
         return status;
-    size_t slice = sort->largest > READ_BUFFER ? sort->largest : READ_BUFFER;
-    size_t fan_in = sort->size / slice;
-    fan_in = fan_in < 2 ? 2 : fan_in > FAN_IN_MAX ? FAN_IN_MAX : fan_in;
-    sort->inputs = calloc(fan_in, sizeof *sort->inputs);
-    sort->heap = calloc(fan_in, sizeof *sort->heap);
+    free(sort->arena);
+    sort->arena = NULL;
+    const size_t fit = sort->size / (sort->largest > READ_BUFFER ? sort->largest : READ_BUFFER);
+    sort->fan_in = fit < 2 ? 2 : fit > FAN_IN_MAX ? FAN_IN_MAX : fit;
+    sort->inputs = calloc(sort->fan_in, sizeof *sort->inputs);
+    sort->heap = calloc(sort->fan_in, sizeof *sort->heap);
     if (!sort->inputs || !sort->heap)
-        return error_memory(err, fan_in * sizeof *sort->inputs, "merging sorted runs");
-    while (sort->run_count > fan_in)
-        if ((status = merge_pass(sort, fan_in, err)) != STATUS_OK)
+        return error_memory(err, sort->fan_in * sizeof *sort->inputs, "merging sorted runs");
+    while (sort->run_count > sort->fan_in)
+        if ((status = merge_pass(sort, err)) != STATUS_OK)
             return status;
     return merge_begin(sort, 0, sort->run_count, err);
 }
@@ -365,6 +366,8 @@ void extsort_close(struct extsort **sort)
     if (!sort || !*sort)
         return;
     spool_close(&(*sort)->spool);
+    for (size_t i = 0; (*sort)->inputs && i < (*sort)->fan_in; i++)
+        spool_reader_clear(&(*sort)->inputs[i].reader);
     free((*sort)->runs);
     free((*sort)->inputs);
     free((*sort)->heap);

@@ -129,28 +129,20 @@ void spool_close(struct spool **spool)
     *spool = NULL;
 }
 
-void spool_reader_borrow(struct spool_reader *reader, const struct spool *spool, uint64_t offset,
-                         uint64_t end, char *buffer, size_t capacity)
-{
-    *reader = (struct spool_reader){
-        .spool = spool, .offset = offset, .end = end, .buffer = buffer, .capacity = capacity};
-}
-
 enum status spool_reader_init(struct spool_reader *reader, const struct spool *spool,
                               uint64_t offset, uint64_t end, size_t capacity, struct error *err)
 {
     char *buffer = malloc(capacity);
     if (!buffer)
         return error_memory(err, capacity, "a temporary file's read buffer");
-    spool_reader_borrow(reader, spool, offset, end, buffer, capacity);
-    reader->growable = true;
+    *reader = (struct spool_reader){
+        .spool = spool, .offset = offset, .end = end, .buffer = buffer, .capacity = capacity};
     return STATUS_OK;
 }
 
 void spool_reader_clear(struct spool_reader *reader)
 {
-    if (reader->growable)
-        free(reader->buffer);
+    free(reader->buffer);
     *reader = (struct spool_reader){0};
 }
 
@@ -160,7 +152,6 @@ enum status spool_peek(const char **data, struct spool_reader *reader, size_t si
     size_t have = reader->filled - reader->start;
     if (have < size) {
         if (size > reader->capacity) {
-            assert(reader->growable);
             size_t capacity = size > 2 * reader->capacity ? size : 2 * reader->capacity;
             char *larger = realloc(reader->buffer, capacity);
             if (!larger)

@@ -33,20 +33,17 @@ void spool_close(struct spool **spool);
  * is read too. */
 struct spool_reader {
     const struct spool *spool;
-    uint64_t offset, end; /* next file offset; end of the range */
-    char *buffer;
+    uint64_t offset, end;           /* next file offset; end of the range */
+    char *buffer;                   /* of `capacity` bytes, or more for a larger spool_peek */
     size_t capacity, start, filled; /* buffer[start..filled) is read but not consumed */
-    bool growable;                  /* the reader owns the buffer and may reallocate it */
 };
 
 #define SPOOL_END UINT64_MAX
 
-/* A reader over [offset, end) with its own buffer, freed by spool_reader_clear. */
+/* A reader over [offset, end), whose buffer is freed by spool_reader_clear. */
 enum status spool_reader_init(struct spool_reader *reader, const struct spool *spool,
                               uint64_t offset, uint64_t end, size_t capacity, struct error *err);
-/* A reader with a borrowed `buffer`, at least as large as the largest spool_peek. */
-void spool_reader_borrow(struct spool_reader *reader, const struct spool *spool, uint64_t offset,
-                         uint64_t end, char *buffer, size_t capacity);
+/* Accepts a zeroed struct, and leaves one. */
 void spool_reader_clear(struct spool_reader *reader);
 
 /* Sets *data to the next `size` bytes without consuming them; valid until the next call.
