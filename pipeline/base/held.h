@@ -1,11 +1,9 @@
-/* held.h: arrays of a function or a module that are freed together.
+/* held.h: arrays of a function or a module that are freed together; those of a function when it returns.
  *
- *     struct held held = {0};
+ *     SCOPED_HELD held = {0};
  *     float *rows = held_array(&held, count, sizeof *rows);
  *     double *sums = held_array(&held, k, sizeof *sums);
  *     enum status status = held_check(&held, "rows", err);
- *     ...
- *     held_free(&held);
  */
 #ifndef CLPIPE_BASE_HELD_H
 #define CLPIPE_BASE_HELD_H
@@ -26,5 +24,7 @@ void *held_array(struct held *held, uint64_t count, size_t size);
 enum status held_check(const struct held *held, const char *what, struct error *err);
 /* Frees all of them, and forgets them. */
 void held_free(struct held *held);
+/* Declares one whose arrays are freed when its scope is left. */
+#define SCOPED_HELD __attribute__((cleanup(held_free))) struct held
 
 #endif

@@ -181,7 +181,7 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
                               struct error *err)
 {
     const uint64_t step = matrix_rows_at_once(rows);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *block = held_array(&held, step * rows->dimension, sizeof *block);
     float *scores = held_array(&held, step * layer->count, sizeof *scores);
     enum status status = held_check(&held, "rows", err);
@@ -200,7 +200,6 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
                 scored[(*count)++] = (struct scored){best, first + i};
         }
     }
-    held_free(&held);
     return status;
 }
 

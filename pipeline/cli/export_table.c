@@ -320,13 +320,13 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
                                  const struct classes *folders, struct error *err)
 {
     const uint64_t rows = export->clusters->rows;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint64_t *keys = held_array(&held, rows, sizeof *keys);
     uint64_t *first = held_array(&held, folders->count, sizeof *first);
     uint64_t used = 0;
     const enum status status = held_check(&held, "the folders of images", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     for (uint64_t row = rows; row-- > 0;) {
         first[folders->of_row[row]] = row;
         if (export->labels[row] >= 0 && (uint32_t) export->labels[row] < export->clusters->k)
@@ -343,8 +343,6 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
             of->folder_row = first[keys[at] & UINT32_MAX];
         }
     }
-out:
-    held_free(&held);
     return status;
 }
 

@@ -462,12 +462,10 @@ struct expansion {
 
 static enum status add_name(struct expansion *expansion, const char *name, struct error *err)
 {
-    const char **larger = array_with_room(expansion->made, expansion->count, sizeof *larger);
-    if (!larger)
-        return error_memory(err, array_bytes(expansion->count, sizeof *larger), "the sources");
-    expansion->made = larger;
-    larger[expansion->count] = strdup(name);
-    if (!larger[expansion->count])
+    if (array_grow(&expansion->made, expansion->count, sizeof *expansion->made, "the sources", err))
+        return STATUS_FAILED;
+    expansion->made[expansion->count] = strdup(name);
+    if (!expansion->made[expansion->count])
         return error_memory(err, strlen(name) + 1, "the sources");
     expansion->count++;
     return STATUS_OK;

@@ -17,9 +17,8 @@ static void print_platforms(struct sink *sink)
 {
     struct ocl_devices devices = {0};
     struct error trouble = ERROR_INIT;
-    char line[1100];
     if (ocl_devices_open(&devices, cpus_available(), &trouble) != STATUS_OK)
-        sink_printf(sink, "  OpenCL      %s\n", error_line(line, sizeof line, &trouble));
+        sink_printf(sink, "  OpenCL      %s\n", ERROR_LINE(&trouble));
     else if (devices.count == 0)
         sink_text(sink,
                   "  OpenCL      no platform: see clpipe devices for the packages to install\n");

@@ -409,9 +409,8 @@ static enum status open_rings(struct staging *staging, struct error *err)
         close_ring(ring);
         memset(ring, 0, sizeof *ring);
         if (selection->count > 1) {
-            char line[1024];
             log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
-                        error_line(line, sizeof line, &failed));
+                        ERROR_LINE(&failed));
         }
         if (status == STATUS_OK) {
             status = now;

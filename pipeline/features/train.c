@@ -105,12 +105,12 @@ static enum status measure(double *covariance, double *mean, const struct traine
     struct products products = {.trainer = trainer, .parts = workers_count(trainer->workers)};
     products.step = (trainer->training->rows + most - 1) / most;
     products.rows = (trainer->training->rows + products.step - 1) / products.step;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     products.columns = held_array(&held, products.parts * columns, sizeof *products.columns);
     products.sums = held_array(&held, products.parts * values, sizeof *products.sums);
     const enum status status = held_check(&held, "a covariance", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     workers_run(trainer->workers, add_part, &products, products.parts);
     for (uint64_t part = 1; part < products.parts; part++)
         for (size_t i = 0; i < values; i++)
@@ -125,8 +125,6 @@ static enum status measure(double *covariance, double *mean, const struct traine
                          (int64_t)(sums[i] * sums[j])) /
                 (n * n);
     }
-out:
-    held_free(&held);
     return status;
 }
 

@@ -54,10 +54,8 @@ static enum status end_sample(struct sidecars *out, struct sample *sample, struc
 
 static enum status add_picture(struct sample *sample, const char *path, struct error *err)
 {
-    char **larger = array_with_room(sample->picture, sample->count, sizeof *larger);
-    if (!larger)
-        return error_memory(err, array_bytes(sample->count, sizeof *larger), "a sample");
-    sample->picture = larger;
+    if (array_grow(&sample->picture, sample->count, sizeof *sample->picture, "a sample", err))
+        return STATUS_FAILED;
     sample->picture[sample->count] = strdup(path);
     return sample->picture[sample->count++] ? STATUS_OK
                                             : error_memory(err, strlen(path), "a sample");

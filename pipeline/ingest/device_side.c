@@ -33,12 +33,10 @@ static bool plans_streams(const struct plan *plan, const struct ocl_selection *d
 
 static void device_failed(void *job, const struct error *err, unsigned alive)
 {
-    char line[1024];
     if (alive == 0)
         ingest_job_fail(job, err);
     else
-        log_message(LOG_NOTICE, "notice: %s; continuing without it",
-                    error_line(line, sizeof line, err));
+        log_message(LOG_NOTICE, "notice: %s; continuing without it", ERROR_LINE(err));
 }
 
 enum status device_side_open(struct device_side *device_side, struct ingest_job *job,

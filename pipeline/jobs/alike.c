@@ -144,7 +144,7 @@ static enum status compare_all(struct alike *alike, struct error *err)
     struct row_values *values = &alike->values;
     const uint64_t room = config->machine.memory / (values->stride * sizeof(float));
     const uint32_t k = alike->selection->clusters->k;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *rows = values->resident ? NULL : held_array(&held, room * values->stride, sizeof *rows);
     uint64_t *slot = values->resident ? NULL : held_array(&held, values->count, sizeof *slot);
     enum status status = held_check(&held, "rows of clusters", err);
@@ -170,7 +170,6 @@ static enum status compare_all(struct alike *alike, struct error *err)
             status = stop_check(values->stop, "comparing images", err);
         watch_show(watch, "comparing images", next, k);
     }
-    held_free(&held);
     return status;
 }
 
@@ -216,7 +215,7 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
     struct graph graph;
     if (graph_open(&graph, selection->result, about->name, NULL) != STATUS_OK)
         return STATUS_OK;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     int64_t *rows = held_array(&held, GRAPH_ROWS * (uint64_t)graph.n, sizeof *rows);
     float *squared = held_array(&held, GRAPH_ROWS * (uint64_t)graph.n, sizeof *squared);
     enum status status = held_check(&held, "neighbours", err);
@@ -236,7 +235,6 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
             selection->hidden += hides;
         }
     }
-    held_free(&held);
     graph_close(&graph);
     return status;
 }

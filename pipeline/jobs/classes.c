@@ -93,10 +93,9 @@ static enum status next_field(char **field, bool *last, struct table *table, str
 
 static enum status add(struct table *table, const char *path, char *class, struct error *err)
 {
-    char **grown = array_with_room(table->classes, table->count, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(table->count, sizeof *grown), "a table of classes");
-    table->classes = grown;
+    if (array_grow(&table->classes, table->count, sizeof *table->classes, "a table of classes",
+                   err))
+        return STATUS_FAILED;
     const size_t length = strlen(path) + 1;
     memcpy(table->paths + table->paths_size, path, length);
     table->paths_size += length;

@@ -285,7 +285,7 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
                    fit = config->memory / (sizeof(struct alignment_plane) + fine);
     const uint64_t chunk = 2 * (uint64_t)CHUNK_PAIRS;
     struct confirming c = {.config = config, .linked = linked, .unknown = unknown, .lefts = pairs};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     c.room = (uint32_t)max_u64(min_u64(fit, config->classes), 64);
     c.state = held_array(&held, pairs, sizeof *c.state);
     c.left = held_array(&held, pairs, sizeof *c.left);
@@ -320,6 +320,5 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
         qsort_r(c.left, pairs, sizeof *c.left, by_rank, &c);
         status = run_rounds(&c, err);
     }
-    held_free(&held);
     return status;
 }

@@ -13,7 +13,7 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
 {
     struct graph graph;
     char content[65];
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     *out = (struct neighbours){0};
     if (!rows->identity)
         return STATUS_END;
@@ -47,7 +47,6 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
                           (unsigned long long)graph.rows);
     }
 out:
-    held_free(&held);
     graph_close(&graph);
     return status;
 }

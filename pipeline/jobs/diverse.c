@@ -161,7 +161,7 @@ static enum status choose(struct diverse *diverse, uint32_t most, struct error *
 enum status order_diverse(struct selection *selection, struct error *err)
 {
     struct diverse diverse = {.selection = selection};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     const struct select_config *config = selection->config;
     enum status status = row_values_open(&diverse.values, selection, config->metric, err);
     const uint64_t rows = diverse.values.count,
@@ -183,7 +183,6 @@ enum status order_diverse(struct selection *selection, struct error *err)
     if (status == STATUS_OK && rows > 0)
         status = choose(&diverse, (uint32_t)most, err);
     selection->chosen = diverse.centres;
-    held_free(&held);
     row_values_close(&diverse.values);
     return status;
 }

@@ -92,7 +92,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
             break;
         one->dimension = rows.dimension;
         const struct neighbours_config search = clustering_search(machine, metric, 1);
-        struct held held = {0};
+        SCOPED_HELD held = {0};
         uint32_t *of_row = held_array(&held, input.whole.rows, sizeof *of_row);
         status = held_check(&held, "classes", err);
         if (status == STATUS_OK) {
@@ -102,7 +102,6 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
             status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, of_row, &search,
                                config, err);
         }
-        held_free(&held);
         matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }
@@ -138,7 +137,7 @@ static enum status compare_clusters(struct evaluation *evaluation,
     const struct classes *classes = &evaluation->classes;
     struct evaluation_clusters *one = &evaluation->clusters[evaluation->clusters_count];
     const uint64_t images = result_images(evaluation->result);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     int32_t *labels = held_array(&held, images, sizeof *labels);
     uint32_t *of_row = held_array(&held, images, sizeof *of_row);
     enum status status = held_check(&held, "labels", err);
@@ -157,7 +156,6 @@ static enum status compare_clusters(struct evaluation *evaluation,
         status = cluster_agree(&one->agreement, labels, clusters->k, of_row, classes->count,
                                one->rows, err);
     evaluation->clusters_count += status == STATUS_OK;
-    held_free(&held);
     return status;
 }
 

@@ -185,7 +185,7 @@ static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*d
 /* A single call decodes all pictures, so that archives are read once. */
 static enum status find_same_pixels(struct finding *f, struct error *err)
 {
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint64_t count = 0, end;
     uint64_t(*digest)[2] = NULL;
     uint64_t *rows = held_array(&held, f->rows, sizeof *rows);
@@ -213,7 +213,6 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
             end++;
         compare_pixels(f, rows + first, digest + first, end - first);
     }
-    held_free(&held);
     /* Copies of a file have its pixels. */
     for (uint32_t i = 0; i < f->rows; i++)
         f->row[i].same_pixels = f->row[f->row[i].same_bytes].same_pixels;
@@ -252,7 +251,7 @@ static void make_classes(struct finding *f)
 static enum status compare_pictures(struct finding *f, struct error *err)
 {
     const struct duplicates_config *config = f->config;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint32_t *rank = held_array(&held, f->classes, sizeof *rank);
     uint32_t *row = held_array(&held, f->classes, sizeof *row);
     enum status status = held_check(&held, "images", err);
@@ -270,7 +269,6 @@ static enum status compare_pictures(struct finding *f, struct error *err)
                                            .watch = config->watch};
     if (status == STATUS_OK)
         status = confirm_pairs(f->linked, &f->out->near_unknown, &confirm, err);
-    held_free(&held);
     return status;
 }
 
@@ -353,10 +351,8 @@ static enum status add_member(struct stars *stars, struct duplicates_member memb
                               struct error *err)
 {
     struct duplicates *out = stars->f->out;
-    struct duplicates_member *grown = array_with_room(out->member, out->members, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(out->members, sizeof *grown), "groups");
-    out->member = grown;
+    if (array_grow(&out->member, out->members, sizeof *out->member, "groups", err))
+        return STATUS_FAILED;
     out->member[out->members++] = member;
     stars->taken[member.row] = true;
     return STATUS_OK;
@@ -444,10 +440,8 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
         stars->taken[reference] = false;
         return STATUS_OK;
     }
-    struct duplicates_group *grown = array_with_room(out->group, out->groups, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(out->groups, sizeof *grown), "groups");
-    out->group = grown;
+    if (array_grow(&out->group, out->groups, sizeof *out->group, "groups", err))
+        return STATUS_FAILED;
     struct duplicates_group *group = &out->group[out->groups++];
     *group = (struct duplicates_group){.first = first, .count = out->members - first};
     qsort(out->member + first + 1, group->count - 1, sizeof *out->member, by_row);

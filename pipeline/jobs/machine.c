@@ -10,7 +10,6 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
                                      struct error *err)
 {
     struct error failed = ERROR_INIT;
-    char line[1200];
     struct ocl_selection found = machine->found;
     *out = (struct clustering_contexts){.devices.contexts = out->context};
     if (machine->find_devices &&
@@ -33,7 +32,7 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
             STATUS_OK) {
             if (found.count > 1)
                 log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
-                            error_line(line, sizeof line, &failed));
+                            ERROR_LINE(&failed));
             continue;
         }
         text_add(out->names, sizeof out->names, " + ", "%s", device->name);

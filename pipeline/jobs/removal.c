@@ -178,7 +178,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
                                          .watch = f->how->watch};
     struct decode_again *pictures = NULL;
     uint64_t unknown = 0;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint32_t *rank = held_array(&held, members, sizeof *rank);
     uint32_t *row = held_array(&held, members, sizeof *row);
     bool *linked = held_array(&held, pairs->count, sizeof *linked);
@@ -208,7 +208,6 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         entry->kept = pairs->pair[p].a;
     }
     decode_again_close(&pictures);
-    held_free(&held);
     return status;
 }
 

@@ -115,11 +115,9 @@ static enum status take_member(struct source_listing *listing, const char *path,
 static enum status add_name(struct finding *finding, uint64_t row, uint64_t bytes, const char *name,
                             struct error *err)
 {
-    struct named *grown = array_with_room(finding->named, finding->count, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(finding->count, sizeof *grown),
-                            "the names in an archive");
-    finding->named = grown;
+    if (array_grow(&finding->named, finding->count, sizeof *finding->named,
+                   "the names in an archive", err))
+        return STATUS_FAILED;
     struct named *named = &finding->named[finding->count++];
     named->row = row;
     named->bytes = bytes;

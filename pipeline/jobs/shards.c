@@ -106,7 +106,7 @@ static enum status read_selection(struct shards *shards, struct error *err)
         status = error_set(err, STATUS_USAGE, "%s holds no selection %s", PATH_TEXT(result->path),
                            shards->config->selection);
     if (status == STATUS_OK) {
-        struct held held = {0};
+        SCOPED_HELD held = {0};
         int64_t *row = held_array(&held, about->rows, sizeof *row);
         char **reason = NULL;
         shards->rows = about->rows;
@@ -119,7 +119,6 @@ static enum status read_selection(struct shards *shards, struct error *err)
         for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++)
             shards->chosen[i] = (struct chosen){.row = (uint64_t)row[i], .reason = reason[i]};
         free(reason);
-        held_free(&held);
     }
     selections_clear(&selections);
     return status;

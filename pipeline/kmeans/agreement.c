@@ -89,7 +89,7 @@ enum status cluster_agree(struct cluster_agreement *out, const int32_t *labels, 
                           const uint32_t *classes, uint32_t class_count, uint64_t n,
                           struct error *err)
 {
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct table table = {
         .class_begin = held_array(&held, (uint64_t)class_count + 1, sizeof *table.class_begin),
         .labels = held_array(&held, n, sizeof *table.labels),
@@ -109,6 +109,5 @@ enum status cluster_agree(struct cluster_agreement *out, const int32_t *labels, 
         }
         derive(out, &sums, &table, k, n);
     }
-    held_free(&held);
     return status;
 }

@@ -198,7 +198,7 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
 {
     const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
     const size_t most = (size_t)config->k * n, bytes = most * sizeof **rows;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint64_t *chosen = *rows = malloc(bytes);
     int64_t *nearest = held_array(&held, most, sizeof *nearest);
     uint64_t *sizes = held_array(&held, config->k, sizeof *sizes);
@@ -225,7 +225,6 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
         status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
     if (status == STATUS_OK)
         status = comm_broadcast(levels->comm, chosen, *count * sizeof *chosen, 0, err);
-    held_free(&held);
     return status;
 }
 
@@ -424,7 +423,7 @@ static enum status seed_parts(struct split *split, struct error *err)
 {
     const uint32_t k = split->levels->wanted->split, most = split->end - split->first;
     const struct cluster_config config = config_of_part(split, split->placed);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct seed_set *set = held_array(&held, most, sizeof *set);
     bool *done = held_array(&held, most, sizeof *done);
     struct matrix_memory memory = {.values = split->values, .dimension = split->rows->dimension};
@@ -449,7 +448,6 @@ static enum status seed_parts(struct split *split, struct error *err)
     for (uint32_t part = split->first; part < split->end && count > 0; part++)
         if (split->seeded[part] > 0 && !done[split->seeded[part] - 1])
             split->seeded[part] = 0;
-    held_free(&held);
     return status;
 }
 

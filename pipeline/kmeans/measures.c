@@ -145,7 +145,7 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     double sums[2] = {0, 0};
     int64_t weighty = (int64_t)data->share.rows;
     struct drawing own = {.measures = measures};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     double *targets = held_array(&held, most, sizeof *targets);
     own.rows = held_array(&held, most, sizeof *own.rows);
     own.times = held_array(&held, most, sizeof *own.times);
@@ -155,7 +155,7 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     if (status == STATUS_OK)
         status = held_check(&measures->held, "a sample of rows", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     status = comm_fold(measures->shard->comm, sums, 2, &own.reached, add_weights, measures, err);
     measures->weight = sums[WEIGHT];
     measures->count = sums[COUNT];
@@ -164,14 +164,14 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     if (status == STATUS_OK)
         status = comm_sum(measures->shard->comm, &weighty, &weighty, 1, err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     measures->sampled = weighty > (int64_t)most;
     if (measures->sampled && !data->weights.of_row) { /* all weights are equal */
         measures->sample = most;
         draw_sample(measures->rows, most, data->rows, seed);
         for (uint32_t i = 0; i < most; i++)
             measures->sample_weight[i] = 1;
-        goto out;
+        return status;
     }
     if (measures->sampled) {
         for (uint32_t i = 0; i < most; i++)
@@ -186,8 +186,6 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
             }
     }
     status = gather_sample(measures, &own, err);
-out:
-    held_free(&held);
     return status;
 }
 
@@ -296,21 +294,21 @@ static enum status silhouette(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, struct error *err)
 {
     const uint32_t sample = measures->sample;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint32_t *number = held_array(&held, outcome->k, sizeof *number); /* per cluster, from 1 on */
     struct sample_job *job = held_array(&held, 1, sizeof *job);
     int64_t labels[MEASURES_SAMPLE] = {0};
     enum status status = held_check(&held, "the silhouette", err);
     *out = NAN;
     if (status != STATUS_OK)
-        goto out;
+        return status;
     /* Each rank has the labels of its own rows. */
     for (uint32_t i = 0; i < sample; i++)
         if (shard_has_row(measures->shard, measures->rows[i]))
             labels[i] = outcome->labels[measures->rows[i] - measures->shard->data.share.first];
     status = comm_sum(measures->shard->comm, labels, labels, sample, err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     job->measures = measures;
     double all = 0, count = 0;
     for (uint32_t i = 0; i < sample; i++) {
@@ -329,8 +327,6 @@ static enum status silhouette(double *out, struct measures *measures,
         canonical_add_blocks(out, job->values, sample);
         *out /= all;
     }
-out:
-    held_free(&held);
     return status;
 }
 
@@ -453,14 +449,14 @@ static enum status davies_bouldin(double *out, struct measures *measures,
 {
     const uint32_t k = outcome->k;
     struct cluster_sums sums = {measures, outcome};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     double *spread = held_array(&held, k, sizeof *spread),
            *worst = held_array(&held, k, sizeof *worst);
     enum status status = held_check(&held, "clusters' spreads", err);
     if (status == STATUS_OK)
         status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, &sums, err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     for (uint32_t c = 0; c < k; c++)
         spread[c] /= cluster_weight[c];
     struct centroid_job job = {centroids, spread, worst, k, measures->shard->data.stride};
@@ -469,8 +465,6 @@ static enum status davies_bouldin(double *out, struct measures *measures,
     for (uint32_t c = 0; c < k; c++)
         *out += worst[c];
     *out /= k;
-out:
-    held_free(&held);
     return status;
 }
 
@@ -505,7 +499,7 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
     *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
     if (outcome->k < 2 || outcome->k >= measures->count)
         return STATUS_OK;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *centroids = held_array(&held, (uint64_t)outcome->k * data->stride, sizeof *centroids);
     double *weight = held_array(&held, outcome->k, sizeof *weight);
     enum status status = held_check(&held, "centroids", err);
@@ -525,6 +519,5 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
         status = davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err);
     if (status == STATUS_OK)
         out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
-    held_free(&held);
     return status;
 }

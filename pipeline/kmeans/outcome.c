@@ -98,7 +98,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     /* One slice per processing thread, unless their tables would be large relative to the rows. */
     const uint64_t most = shard->data.tile_rows / each + 1;
     const uint32_t slices = most < takers ? (uint32_t)most : takers;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct measure_job job = {.out = out, .k = k, .slices = slices};
     const uint64_t blocks = (shard->data.share.rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
     job.sums = held_array(&held, blocks, sizeof *job.sums);
@@ -107,7 +107,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
         held_array(&held, comm->size * each, sizeof *nearest); /* of each rank */
     enum status status = held_check(&held, "nearest rows", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     job.own = nearest + comm->rank * each;
     for (size_t i = 0; i < each; i++)
         job.own[i] = no_row;
@@ -120,14 +120,14 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     }
     status = data_end(&shard->data, status);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     workers_run(workers, merge_slices, &job, (k + MERGE_CLUSTERS - 1) / MERGE_CLUSTERS);
     status = comm_fold_values(comm, &out->inertia, NULL, job.sums, blocks, err);
     out->inertia *= shard->data.weights.unit;
     if (status == STATUS_OK)
         status = comm_gather_each(comm, nearest, each * sizeof *nearest, err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     for (size_t i = each; i < comm->size * each; i++)
         if (nearest[i].row >= 0)
             keep_nearest(nearest + i % each / 3 * 3, nearest[i].distance, nearest[i].row);
@@ -135,14 +135,12 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
         out->nearest[i] = nearest[i].row;
     memcpy(out->sizes, counts, k * sizeof *out->sizes);
     if (!shard->data.weights.of_row)
-        goto out;
+        return status;
     /* The counts leave out rows of weight 0. */
     memset(out->sizes, 0, k * sizeof *out->sizes);
     for (uint64_t i = 0; i < out->rows; i++)
         out->sizes[out->labels[i]]++;
     status = comm_sum(comm, (int64_t *)out->sizes, (int64_t *)out->sizes, k, err);
-out:
-    held_free(&held);
     return status;
 }
 

@@ -238,7 +238,7 @@ enum status relocate_rows(struct fit *fit, bool place, struct error *err)
 {
     const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
     const uint64_t *counts = fit->update->all.counts;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct far_rows far = {0};
     struct far_row row = {0};
     uint32_t given = 0, cluster = 0;
@@ -268,6 +268,5 @@ enum status relocate_rows(struct fit *fit, bool place, struct error *err)
     if (status == STATUS_OK && fit->shard->device_update.used && !fit->host_stale)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);
     free(far.rows);
-    held_free(&held);
     return status;
 }

@@ -155,7 +155,6 @@ enum status cluster_run_ranks(const struct run_job *job, const struct cluster_de
     uint32_t count = devices->count;
     if (job->config->processes)
         return run_process(job, devices->contexts[0], err);
-    char line[1200];
     uint32_t failed;
     ranks.contexts = malloc(count * sizeof *ranks.contexts);
     if (!ranks.contexts)
@@ -174,8 +173,7 @@ enum status cluster_run_ranks(const struct run_job *job, const struct cluster_de
         count = left;
         if (count == 0)
             break;
-        log_message(LOG_NOTICE, "notice: %s; the other devices continue",
-                    error_line(line, sizeof line, err));
+        log_message(LOG_NOTICE, "notice: %s; the other devices continue", ERROR_LINE(err));
         *err = (struct error)ERROR_INIT;
     }
     free(ranks.contexts);

@@ -155,7 +155,7 @@ static bool label_few(int32_t *labels, float *distances, const struct library *l
                       const struct matrix_source *rows, const float *centroids, uint32_t k,
                       int metric, struct error *err)
 {
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint64_t valid = 0;
     for (size_t i = 0; i < (size_t)k * rows->dimension; i++)
         if (!isfinite(centroids[i]))
@@ -169,7 +169,6 @@ static bool label_few(int32_t *labels, float *distances, const struct library *l
                    err) == STATUS_OK)
         while (valid < rows->rows && labels[valid] >= 0)
             valid++;
-    held_free(&held);
     return valid == rows->rows;
 }
 
@@ -178,7 +177,7 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
                    const struct clpipe_watch *watch, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct rows rows;
     struct cluster_config config;
     struct library *library = library_begin(clpipe, watch, &why);
@@ -196,7 +195,6 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
         if (!done && why.status == STATUS_OK) /* this also says what is invalid */
             cluster_assign(labels, distances, &library->contexts.devices, &rows.source, centroids,
                            k, &config, &why);
-        held_free(&held);
     }
     return library_end(library, &why, err);
 }

@@ -150,7 +150,7 @@ enum status comparable_find_neighbours(struct neighbours *out, const struct comp
     struct neighbours_config search = *config;
     struct queries some = {.count = (uint32_t)(rows > 1)};
     const uint64_t *to = queries ? NULL : comparable->row;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     *out = (struct neighbours){0};
     if (queries)
         some = *queries;
@@ -174,6 +174,5 @@ enum status comparable_find_neighbours(struct neighbours *out, const struct comp
     if (status == STATUS_OK)
         status = spread(out, comparable, to, queries ? queries->count : comparable->all->rows,
                         config->n, err);
-    held_free(&held);
     return status;
 }

@@ -446,11 +446,9 @@ static enum status leave(struct search *search, const struct block *queries, uin
                          struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t *again = array_with_room(search->again, search->again_count, sizeof *again);
-        if (!again)
-            return error_memory(err, array_bytes(search->again_count, sizeof *again),
-                                "rows to search for");
-        search->again = again;
+        if (array_grow(&search->again, search->again_count, sizeof *search->again,
+                       "rows to search for", err))
+            return STATUS_FAILED;
         search->again[search->again_count++] = queries->first + search->host_queries[i];
     }
     return STATUS_OK;
@@ -527,7 +525,7 @@ static enum status search_again(struct search *search, struct neighbours *out, s
     const uint32_t n = search->n, stride = search->stride;
     const uint64_t fits = search->reader->config->memory / 2 / (stride * sizeof(float));
     const uint32_t most = (uint32_t)min_u64(fits ? fits : 1, search->again_count);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *values = held_array(&held, (uint64_t)most * stride, sizeof *values);
     uint32_t *own = held_array(&held, most, sizeof *own);
     struct nearest *lists = held_array(&held, (uint64_t)most * n, sizeof *lists);
@@ -543,7 +541,6 @@ static enum status search_again(struct search *search, struct neighbours *out, s
         for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
             memcpy(search->lists + (size_t)own[i] * n, lists + (size_t)i * n, n * sizeof *lists);
     }
-    held_free(&held);
     return status;
 }
 

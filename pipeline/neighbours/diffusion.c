@@ -285,7 +285,7 @@ enum status diffusion_measure(struct ranking *out, const struct matrix_source *s
     struct measured_classes of;
     *out = (struct ranking){0};
     enum status status = measured_classes_open(&of, classes, source->rows, class_count, err);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     uint64_t *rows = held_array(&held, source->rows, sizeof *rows);
     struct measured *measured = held_array(&held, source->rows, sizeof *measured);
     struct queries queries = {.rows = rows};
@@ -300,7 +300,6 @@ enum status diffusion_measure(struct ranking *out, const struct matrix_source *s
     if (status == STATUS_OK)
         status = measures_sum_up(out, measured, &of, err);
     out->seconds = (double)(clock_now() - begun) * 1e-9;
-    held_free(&held);
     measured_classes_close(&of);
     return status;
 }

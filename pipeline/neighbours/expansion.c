@@ -78,7 +78,7 @@ enum status expansion_of_values(float *out, const struct expansion *expansion,
 {
     const uint32_t dimension = expansion->source.dimension;
     const struct transform transform = {expansion->metric, dimension, expansion->stride, "query"};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *row = held_array(&held, expansion->stride, sizeof *row);
     double *sum = held_array(&held, dimension, sizeof *sum);
     enum status status = held_check(&held, "a mean", err);
@@ -88,6 +88,5 @@ enum status expansion_of_values(float *out, const struct expansion *expansion,
             expand(out + (size_t)i * dimension, sum, expansion, row,
                    nearest->rows + (size_t)i * nearest->n);
     }
-    held_free(&held);
     return status;
 }

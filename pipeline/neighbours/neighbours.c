@@ -51,7 +51,7 @@ static enum status search_queries(struct neighbours *out, struct block_reader *r
     const size_t each = reader->stride * sizeof(float) + out->n * UINT64_C(64) + 64;
     const uint64_t fits = min_u64(reader->config->memory / 4 / each, 1u << 30);
     const uint32_t part = (uint32_t)min_u64(fits ? fits : 1, queries->count);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *values = held_array(&held, (uint64_t)part * reader->stride, sizeof *values);
     uint32_t *own = queries->rows ? held_array(&held, part, sizeof *own) : NULL;
     struct nearest *lists = held_array(&held, (uint64_t)part * out->n, sizeof *lists);
@@ -66,7 +66,6 @@ static enum status search_queries(struct neighbours *out, struct block_reader *r
             hand_over(out, lists, done, count, reader->workers);
     }
     out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
-    held_free(&held);
     return status;
 }
 

@@ -56,7 +56,7 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
     const size_t list_count = (size_t)scan.slices * count * config->n;
     const uint64_t fits = min_u64(BLOCK_BYTES, config->memory / 4) / row_bytes;
     const uint32_t block = (uint32_t)min_u64(fits ? fits : 1, total);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *rows = held_array(&held, block, row_bytes);
     struct nearest *own_lists =
         scan.slices > 1 ? held_array(&held, list_count, sizeof *lists) : NULL;
@@ -85,6 +85,5 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
                                 one->row);
             }
     }
-    held_free(&held);
     return status;
 }

@@ -249,7 +249,7 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
                              void *context, struct error *err)
 {
     struct team team = {.size = ranks, .main = main, .context = context, .error = ERROR_INIT};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct member *members = held_array(&held, ranks, sizeof *members);
     uint32_t started = 1;
     *failed = 0;
@@ -258,7 +258,7 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
     team.given = held_array(&held, ranks, sizeof *team.given);
     enum status status = held_check(&held, "ranks", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     pthread_mutex_init(&team.lock, NULL);
     pthread_cond_init(&team.changed, NULL);
     for (uint32_t rank = 0; rank < ranks; rank++)
@@ -287,7 +287,5 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
     status = first->status;
     if (status != STATUS_OK)
         *err = *first;
-out:
-    held_free(&held);
     return status;
 }

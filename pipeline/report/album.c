@@ -164,12 +164,9 @@ static enum status find_folder(uint32_t *number, struct album *album,
     if (status != STATUS_OK)
         return status;
     if (*number == album->folder_count) {
-        struct picture_folder *grown =
-            array_with_room(album->folder, album->folder_count, sizeof *grown);
-        if (!grown)
-            return error_memory(err, array_bytes(album->folder_count, sizeof *grown),
-                                "the folders of pictures");
-        album->folder = grown;
+        if (array_grow(&album->folder, album->folder_count, sizeof *album->folder,
+                       "the folders of pictures", err))
+            return STATUS_FAILED;
         struct picture_folder *folder = &album->folder[album->folder_count++];
         status = length ? add_name(&folder->name, album, shown, length, err)
                         : add_name(&folder->name, album, source_name, strlen(source_name), err);
@@ -238,7 +235,7 @@ static enum status read_labels(struct album *album, const struct result_clusters
                                struct error *err)
 {
     const size_t n = (size_t)album->count;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     int32_t *labels = held_array(&held, n, sizeof *labels);
     float *distances = held_array(&held, n, sizeof *distances);
     enum status status = held_check(&held, "labels", err);
@@ -250,7 +247,6 @@ static enum status read_labels(struct album *album, const struct result_clusters
         album->row[row].distance =
             isfinite(distances[row]) && distances[row] > 0 ? sqrtf(distances[row]) : 0;
     }
-    held_free(&held);
     return status;
 }
 
@@ -324,7 +320,7 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
                                 struct error *err)
 {
     const size_t n = (size_t)album->count;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct ordered *sorted = held_array(&held, n, sizeof *sorted);
     uint64_t *next = held_array(&held, groups + 1ull, sizeof *next);
     uint32_t *scratch = held_array(&held, n, sizeof *scratch);
@@ -335,7 +331,7 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
     if (status == STATUS_OK)
         status = held_check(&album->held, "the order of pictures", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     for (uint32_t i = 0; i <= groups; i++)
         album->group[i].label = i < groups ? (int32_t)i : -1;
     for (size_t row = 0; row < n; row++)
@@ -367,8 +363,6 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
             album->number[at[j].row] = group->first + j;
         find_commonest(group, album, scratch);
     }
-out:
-    held_free(&held);
     return status;
 }
 

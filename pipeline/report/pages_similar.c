@@ -181,7 +181,7 @@ static enum status make_map(const struct similar *similar, struct error *err)
     const size_t n = (size_t)pages->album.count;
     const struct neighbours_config config =
         clustering_search(&pages->config->machine, similar->metric, 0);
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     float *initial = held_array(&held, 2 * n, sizeof *initial),
           *xy = held_array(&held, 2 * n, sizeof *xy);
     enum status status = held_check(&held, "the map", err);
@@ -191,7 +191,6 @@ static enum status make_map(const struct similar *similar, struct error *err)
         status = layout_map(xy, &similar->found, initial, &config, err);
     if (status == STATUS_OK)
         status = write_map(pages, xy, err);
-    held_free(&held);
     return status;
 }
 

@@ -22,7 +22,7 @@ void axes_clear(struct axes *axes)
 
 static enum status learn_scales(struct axes *axes, struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     if (axes->scale)
         return STATUS_OK;
     if (h5_list(&names, axes->file, err))
@@ -36,7 +36,6 @@ static enum status learn_scales(struct axes *axes, struct error *err)
         axes->scale[axes->count++] = (struct axes_scale){info.addr, names.name[i]};
         names.name[i] = NULL;
     }
-    h5_free_names(&names);
     return axes->scale ? STATUS_OK : error_memory(err, sizeof *axes->scale, "dimension scales");
 }
 

@@ -141,18 +141,20 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
     const uint64_t block = rows_in_block((size_t)columns * sizeof(float));
     struct projection projection = {.columns = 0};
     struct matrix_source matrix;
-    float *rows = NULL, *projected = NULL;
+    SCOPED_HELD held = {0};
     if (!c->now)
         return STATUS_OK;
     enum status status = label_by_level_below(k, c, err);
     if (status || !open_rows(&matrix, c, old))
         return status;
-    if (matrix.dimension != columns)
-        goto out;
-    rows = malloc(block * columns * sizeof *rows);
-    projected = old->columns ? malloc(block * old->dimension * sizeof *rows) : rows;
-    if (!rows || !projected)
-        status = error_memory(err, block * columns * sizeof *rows, "new rows");
+    if (matrix.dimension != columns) {
+        matrix_close(&matrix);
+        return STATUS_OK;
+    }
+    float *rows = held_array(&held, block * columns, sizeof *rows),
+          *projected =
+              old->columns ? held_array(&held, block * old->dimension, sizeof *rows) : rows;
+    status = held_check(&held, "new rows", err);
     if (!status && old->columns)
         status = result_projection_read(&projection, c->from, old, err);
     for (uint64_t r = 0; r < c->rows->runs && !status; r++) {
@@ -174,12 +176,8 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
                                   c->stop, err);
         }
     }
-out:
     matrix_close(&matrix);
     projection_clear(&projection);
-    if (projected != rows)
-        free(projected);
-    free(rows);
     return status;
 }
 
@@ -317,10 +315,10 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
     if (size[0] != c->map->rows || other[0] != size[0] || other[1] != size[1])
         return h5_damaged(err, c->from->path, "%s has an impossible size", name);
     const uint64_t n = size[1], block = rows_in_block(12 * n);
-    int64_t *rows = malloc(block * n * sizeof *rows);
-    float *distances = malloc(block * n * sizeof *distances);
-    enum status status =
-        rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
+    SCOPED_HELD held = {0};
+    int64_t *rows = held_array(&held, block * n, sizeof *rows);
+    float *distances = held_array(&held, block * n, sizeof *distances);
+    enum status status = held_check(&held, "neighbours", err);
     for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
         count = c->map->rows - first < block ? c->map->rows - first : block;
         if (h5_read_rows(rows_dataset, VALUE_I64, first, count, rows, err) ||
@@ -332,8 +330,6 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
                         h5_write_rows(distances_dataset, VALUE_F32, first, count, distances, err)))
             status = STATUS_FAILED;
     }
-    free(rows);
-    free(distances);
     return status;
 }
 
@@ -367,7 +363,7 @@ static enum status find_rows_now(struct carry *c, struct error *err)
 
 static enum status carry_neighbours(struct carry *c, struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
     enum status status =
         h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP, "content", err);
@@ -376,7 +372,6 @@ static enum status carry_neighbours(struct carry *c, struct error *err)
     for (unsigned i = 0; i < names.count && !status; i++)
         if (!is_outdated(c, "neighbours", names.name[i], names.name[i]))
             status = carry_graph(c, names.name[i], err);
-    h5_free_names(&names);
     return status;
 }
 
@@ -386,7 +381,6 @@ static enum status carry_selections(const struct carry *c, const struct copies *
                                     struct error *err)
 {
     uint64_t gone = 0;
-    char images[40];
     if (H5Lexists(c->from->file, "selections", H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (c->map->same)
@@ -394,7 +388,7 @@ static enum status carry_selections(const struct carry *c, const struct copies *
     const enum status status = selections_carry(c->file, c->from, c->row_now, &gone, err);
     if (gone > 0)
         log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
-                    format_number_of(images, sizeof images, gone, "image"));
+                    NUMBER_OF(gone, "image"));
     return status;
 }
 
@@ -462,9 +456,8 @@ enum status carry_write_map(hid_t run, const struct row_map *map, struct error *
 
 void carry_tell(const struct carry *c)
 {
-    char images[40];
+    const char *images = NUMBER_OF(c->map->fresh, "new image");
     const unsigned long long gone = c->map->gone;
-    format_number_of(images, sizeof images, c->map->fresh, "new image");
     if (c->continued > 0 && c->map->fresh > 0)
         log_message(LOG_NOTICE,
                     "notice: clusters %s are continued: %s labelled by the stored centroids%s; "

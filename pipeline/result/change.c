@@ -58,7 +58,7 @@ static const char *const own_axis[OWN_AXES] = {"cluster",   "iteration", "row",
 /* The level below refers to the clustering by name. */
 static enum status rename_parent(hid_t file, const char *from, const char *to, struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     enum status status = h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
@@ -72,7 +72,6 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, s
                                                     : h5_put_text(group, "parent", to, err);
         free(parent);
     }
-    h5_free_names(&names);
     return status;
 }
 

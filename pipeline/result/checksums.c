@@ -39,13 +39,9 @@ static void clear(struct entries *entries)
 /* A new entry, at the end. */
 static struct entry *add(struct entries *entries, const char *name, struct error *err)
 {
-    struct entry *more = array_with_room(entries->entry, entries->count, sizeof *more);
-    if (!more) {
-        error_memory(err, array_bytes(entries->count, sizeof *more), "checksums");
+    if (array_grow(&entries->entry, entries->count, sizeof *entries->entry, "checksums", err))
         return NULL;
-    }
-    entries->entry = more;
-    struct entry *entry = &more[entries->count];
+    struct entry *entry = &entries->entry[entries->count];
     *entry = (struct entry){.name = strdup(name)};
     if (!entry->name) {
         error_memory(err, strlen(name), "a name");
@@ -248,11 +244,9 @@ static enum status mark(struct verify *verify, const char *name, bool unreadable
         strcmp(name, "/images/sources") == 0 || strcmp(name, "/images/" DIRECTORIES) == 0 ||
         defined_below(name, "/images/json") || defined_below(name, "/images/txt"))
         return STATUS_OK;
-    struct verify_range *more = array_with_room(verify->range, verify->ranges, sizeof *more);
-    if (!more)
-        return error_memory(err, array_bytes(verify->ranges, sizeof *more), "damaged rows");
-    more[verify->ranges++] = (struct verify_range){failures, unreadable, first, last};
-    verify->range = more;
+    if (array_grow(&verify->range, verify->ranges, sizeof *verify->range, "damaged rows", err))
+        return STATUS_FAILED;
+    verify->range[verify->ranges++] = (struct verify_range){failures, unreadable, first, last};
     return STATUS_OK;
 }
 

@@ -252,7 +252,7 @@ out:
 enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
                            struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct codebooks){.stored = NULL};
     enum status status =
@@ -261,7 +261,6 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
         if ((!name || strcmp(name, names.name[i]) == 0) && schema_name_valid(names.name[i]))
             status = read_codebook(out, result, all, names.name[i], err);
     }
-    h5_free_names(&names);
     if (status != STATUS_OK)
         codebooks_clear(out);
     return status;
@@ -270,7 +269,7 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
 enum status codebook_groups_verify(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     enum status status =
         h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
@@ -294,7 +293,6 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
             verify_broken(verify, "/features/%s: its codebook is not in the file", feature->name);
         codebooks_clear(&one);
     }
-    h5_free_names(&names);
     return status;
 }
 

@@ -21,7 +21,7 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
                                    const char *name, struct error *err)
 {
     const struct defined *defined = defined_find(name);
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     if (h5_list_attributes(&names, from, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
@@ -33,7 +33,6 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
             !(copies->left_out_attribute && copies->left_out_attribute(attribute)))
             status = h5_copy_attribute(to, from, attribute, err);
     }
-    h5_free_names(&names);
     return status;
 }
 

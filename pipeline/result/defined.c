@@ -171,7 +171,7 @@ static enum status visit_foreign(const struct walk *walk, const char *name, cons
 static enum status visit_attributes(const struct walk *walk, hid_t object, const char *name,
                                     const struct defined *defined, struct error *err)
 {
-    struct h5_names attributes;
+    H5_SCOPED_NAMES attributes = {0};
     if (!walk->visitor->foreign)
         return STATUS_OK;
     enum status status = h5_list_attributes(&attributes, object, err);
@@ -180,7 +180,6 @@ static enum status visit_attributes(const struct walk *walk, hid_t object, const
     for (unsigned i = 0; i < attributes.count && status == STATUS_OK; i++)
         if (!defined_attribute(defined, attributes.name[i]))
             status = visit_foreign(walk, name, attributes.name[i], err);
-    h5_free_names(&attributes);
     return status;
 }
 
@@ -207,7 +206,7 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
 static enum status visit_object(const struct walk *walk, hid_t object, const char *name,
                                 const struct defined *defined, struct error *err)
 {
-    struct h5_names members;
+    H5_SCOPED_NAMES members = {0};
     enum status status =
         walk->visitor->own ? walk->visitor->own(walk->visitor->context, object, name, defined, err)
                            : STATUS_OK;
@@ -228,7 +227,6 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
                      ? visit_member(walk, object, member, members.name[i], err)
                      : visit_foreign(walk, member, NULL, err);
     }
-    h5_free_names(&members);
     return status;
 }
 

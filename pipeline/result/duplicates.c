@@ -2,6 +2,7 @@
  *
  * Digests are sorted in memory. If they do not fit, several passes each sort a part of them, chosen
  * by their leading bits, which are practically random. */
+#include "base/held.h"
 #include "result/result_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -51,18 +52,11 @@ enum status result_duplicates(struct result *result, uint64_t *copies, struct er
     unsigned parts = (unsigned)((images + most / 2 - 1) / (most / 2));
     /* All copies of a file are in one part. */
     uint64_t room = parts == 1 ? images : most;
-    struct digest *kept = malloc(room * sizeof *kept), *block = malloc(BLOCK * sizeof *block);
-    enum status status = STATUS_FAILED;
-    if (!kept || !block) {
-        error_memory(err, room * sizeof *kept, "digests");
-        goto out;
-    }
-    for (unsigned part = 0; part < parts; part++)
-        if (count_part(copies, result, kept, room, block, part, parts, err))
-            goto out;
-    status = STATUS_OK;
-out:
-    free(kept);
-    free(block);
+    SCOPED_HELD held = {0};
+    struct digest *kept = held_array(&held, room, sizeof *kept),
+                  *block = held_array(&held, BLOCK, sizeof *block);
+    enum status status = held_check(&held, "digests", err);
+    for (unsigned part = 0; part < parts && status == STATUS_OK; part++)
+        status = count_part(copies, result, kept, room, block, part, parts, err);
     return status;
 }

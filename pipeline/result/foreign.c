@@ -265,10 +265,9 @@ static enum status copy_attribute(const struct copy *copy, const char *name, con
 
 static enum status remember(struct copy *copy, const char *name, struct error *err)
 {
-    char **more = array_with_room(copy->name, copy->count, sizeof *more);
-    if (more)
-        copy->name = more;
-    if (!more || !(more[copy->count] = strdup(name)))
+    if (array_grow(&copy->name, copy->count, sizeof *copy->name, "names", err))
+        return STATUS_FAILED;
+    if (!(copy->name[copy->count] = strdup(name)))
         return error_memory(err, strlen(name), "a name");
     copy->count++;
     return STATUS_OK;
@@ -315,7 +314,7 @@ static enum status copy_pruned(struct copy *copy, const char *name, struct error
 /* Copies a group without members that cannot be copied. */
 static enum status copy_group(struct copy *copy, hid_t from, const char *name, struct error *err)
 {
-    struct h5_names members, attributes;
+    H5_SCOPED_NAMES members = {0}, attributes = {0};
     H5_SCOPED hid_t list = H5Gget_create_plist(from),
                     made = H5Gcreate2(copy->to, name, H5P_DEFAULT, list, H5P_DEFAULT);
     if (made < 0)
@@ -338,8 +337,6 @@ static enum status copy_group(struct copy *copy, hid_t from, const char *name, s
         status = copy_pruned(copy, member, err);
         free(member);
     }
-    h5_free_names(&attributes);
-    h5_free_names(&members);
     return status;
 }
 

@@ -224,11 +224,14 @@ enum status h5_get_short_text(void *text, size_t size, hid_t object, const char 
                               struct error *err);
 
 /* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
- * 65,536. Free with h5_free_names. */
+ * 65,536. */
 struct h5_names {
     char **name;
     unsigned count;
 };
+void h5_free_names(struct h5_names *names);
+/* Declares lists, which must be initialised, that are freed when their scope is left. */
+#define H5_SCOPED_NAMES __attribute__((cleanup(h5_free_names))) struct h5_names
 enum status h5_list(struct h5_names *names, hid_t group, struct error *err);
 /* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
  * type with the attribute `mark`. If the file has no such group, *group is invalid and the list is empty. */
@@ -236,6 +239,5 @@ enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const 
                         H5O_type_t type, const char *mark, struct error *err);
 /* All attributes of an object. */
 enum status h5_list_attributes(struct h5_names *names, hid_t object, struct error *err);
-void h5_free_names(struct h5_names *names);
 
 #endif

@@ -122,12 +122,11 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
 static enum status add_attributes(struct serial *serial, hid_t object,
                                   const struct defined *defined, struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     enum status status = h5_list_attributes(&names, object, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (serial->counts(defined, names.name[i]))
             status = add_attribute(serial, object, names.name[i], err);
-    h5_free_names(&names);
     return status;
 }
 

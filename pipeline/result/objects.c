@@ -35,10 +35,8 @@ static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, vo
 static enum status add_object(struct objects *out, hid_t file, enum object_kind kind,
                               const char *name, struct error *err)
 {
-    struct object *grown = array_with_room(out->object, out->count, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(out->count, sizeof *grown), "a list of objects");
-    out->object = grown;
+    if (array_grow(&out->object, out->count, sizeof *out->object, "a list of objects", err))
+        return STATUS_FAILED;
     struct object *object = &out->object[out->count++];
     *object = (struct object){.kind = kind};
     snprintf(object->name, sizeof object->name, "%s/%s", kinds[kind].group, name);
@@ -58,14 +56,13 @@ enum status objects_list(struct objects *out, hid_t file, struct error *err)
     enum status status = STATUS_OK;
     *out = (struct objects){0};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
-        struct h5_names names;
+        H5_SCOPED_NAMES names = {0};
         H5_SCOPED hid_t group = H5I_INVALID_HID;
         status =
             h5_list_own(&names, &group, file, kinds[i].group, kinds[i].type, kinds[i].mark, err);
         for (unsigned j = 0; j < names.count && status == STATUS_OK; j++)
             if (schema_name_valid(names.name[j]))
                 status = add_object(out, file, i, names.name[j], err);
-        h5_free_names(&names);
     }
     return status;
 }

@@ -245,9 +245,7 @@ static bool stream_load(struct prior *prior, struct record_stream *stream)
     for (; stream->at < stream->end; stream->at++) {
         if (read_record(prior, &stream->cursor, stream->kind, stream->at, &stream->record,
                         &error)) {
-            char line[1024];
-            log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
-                        error_line(line, sizeof line, &error));
+            log_message(LOG_NOTICE, "notice: earlier work is not used: %s", ERROR_LINE(&error));
             stream->at = stream->end;
             return false;
         }

@@ -338,7 +338,6 @@ static enum status look_at_log(struct repair *r, struct error *err)
 {
     struct repair_report *report = r->report;
     struct error why = ERROR_INIT;
-    char line[1024];
     uint32_t widths[FEATURE_MAX];
     enum status status = signature_parse(&r->parts, r->log.signature, err);
     if (status)
@@ -346,7 +345,7 @@ static enum status look_at_log(struct repair *r, struct error *err)
     if (codebooks_read_log(&r->codebooks, r->work->path, &why) != STATUS_OK ||
         codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) !=
             STATUS_OK) {
-        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+        r->config->broken(ERROR_LINE(&why), r->config->context);
         report->codebooks_lost++;
     }
     for (unsigned i = 0; i < r->parts.features.count; i++)
@@ -466,7 +465,6 @@ static enum status look(struct repair *r, struct error *err)
 {
     const char *input = r->config->input;
     struct error why = ERROR_INIT;
-    char line[1024];
     const char *shown = PATH_TEXT(input);
     r->report->unfinished = r->log.logs > 0;
     if (r->config->unreadable)
@@ -484,13 +482,12 @@ static enum status look(struct repair *r, struct error *err)
                          "%s holds only clusters, which cannot be repaired: cluster again", shown);
     }
     if (r->log.logs == 0) {
-        error_set(err, why.status, "nothing can be recovered: %s",
-                  error_line(line, sizeof line, &why));
+        error_set(err, why.status, "nothing can be recovered: %s", ERROR_LINE(&why));
         return why.status == STATUS_FAILED ? error_remedy(err, REMEDY_START_OVER) : why.status;
     }
     r->report->from_log = true;
     if (access(input, F_OK) == 0 && !r->config->unreadable)
-        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+        r->config->broken(ERROR_LINE(&why), r->config->context);
     return look_at_log(r, err);
 }
 

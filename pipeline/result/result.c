@@ -187,7 +187,7 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
                                 struct error *err)
 {
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
@@ -199,7 +199,6 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
     memcpy(room, &members, sizeof members);
     for (unsigned i = 0; i < names.count && !status; i++)
         status = open_member(result, group, names.name[i], err);
-    h5_free_names(&names);
     return status;
 }
 

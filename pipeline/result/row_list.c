@@ -13,12 +13,9 @@ enum status row_list_add(struct row_list *list, uint32_t input, uint64_t first, 
         (input == ROW_LIST_NONE || last->first + last->count == first)) {
         last->count += count;
     } else {
-        struct row_run *more = array_with_room(list->run, list->runs, sizeof *more);
-        if (!more)
-            return error_memory(err, array_bytes(list->runs, sizeof *more),
-                                "the order of the rows");
-        list->run = more;
-        more[list->runs++] =
+        if (array_grow(&list->run, list->runs, sizeof *list->run, "the order of the rows", err))
+            return STATUS_FAILED;
+        list->run[list->runs++] =
             (struct row_run){.row = list->rows, .first = first, .count = count, .input = input};
     }
     list->rows += count;

@@ -16,7 +16,7 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
                                  uint64_t row, uint64_t count, struct error *err)
 {
     const uint64_t from[] = {[INPUT_LOG] = first, [INPUT_FILE] = row};
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct move_column sized = *column;
     uint64_t *lengths[2], sum = 0;
     uint8_t *bytes[2] = {NULL, NULL};
@@ -40,7 +40,6 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
     for (int i = 0; i < 2 && *same && sum > 0 && !status; i++)
         status = row_input_read(&column->input[i], &sized, false, from[i], count, bytes[i], err);
     *same = *same && !status && memcmp(bytes[0], bytes[1], sum) == 0;
-    held_free(&held);
     return status;
 }
 

@@ -119,7 +119,7 @@ static enum status read_about(struct selection_about *about, const struct result
 
 enum status selections_list(struct selections *out, struct result *result, struct error *err)
 {
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct selections){0};
     enum status status =
@@ -129,7 +129,6 @@ enum status selections_list(struct selections *out, struct result *result, struc
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
             status = read_about(&out->about[out->count++], result, all, names.name[i], err);
-    h5_free_names(&names);
     return status;
 }
 
@@ -193,7 +192,7 @@ static enum status move_selection(hid_t file, struct result *from,
                                   const struct selection_about *about, const int64_t *now,
                                   uint64_t *gone, struct error *err)
 {
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct moving m = {.rows = held_array(&held, about->rows, sizeof *m.rows),
                        .omitted = held_array(&held, about->omitted, sizeof *m.omitted),
                        .kept = held_array(&held, about->omitted, sizeof *m.kept),
@@ -232,7 +231,6 @@ static enum status move_selection(hid_t file, struct result *from,
     if (status == STATUS_OK)
         status = write_selection(&values, file, err);
     texts_free(m.reasons);
-    held_free(&held);
     return status;
 }
 

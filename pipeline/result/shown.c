@@ -41,11 +41,9 @@ static enum status remember(struct shown *shown, hid_t object, const char *name,
     H5O_info_t info;
     if (H5Oget_info(object, &info) < 0)
         return h5_failed(err, "H5Oget_info", "read", object);
-    struct place *more = array_with_room(shown->place, shown->count, sizeof *more);
-    if (!more)
-        return error_memory(err, array_bytes(shown->count, sizeof *more), "the file's objects");
-    shown->place = more;
-    struct place *place = &more[shown->count];
+    if (array_grow(&shown->place, shown->count, sizeof *shown->place, "the file's objects", err))
+        return STATUS_FAILED;
+    struct place *place = &shown->place[shown->count];
     *place = (struct place){info.addr, strdup(name)};
     if (!place->name)
         return error_memory(err, strlen(name), "a name");

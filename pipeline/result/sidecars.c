@@ -184,10 +184,8 @@ enum status sidecars_row_of(struct sidecars *s, const char *const text[SIDECAR_C
 /* Remembers the record last read. */
 static enum status note_ahead(struct sidecars *s, struct error *err)
 {
-    uint64_t *grown = array_with_room(s->ahead, s->ahead_count, sizeof *grown);
-    if (!grown)
-        return error_memory(err, array_bytes(s->ahead_count, sizeof *grown), "texts beside images");
-    s->ahead = grown;
+    if (array_grow(&s->ahead, s->ahead_count, sizeof *s->ahead, "texts beside images", err))
+        return STATUS_FAILED;
     s->ahead[s->ahead_count++] = hash_of_path(s->source, s->path, strlen(s->path));
     return STATUS_OK;
 }

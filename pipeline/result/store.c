@@ -86,11 +86,10 @@ static enum status check_output(struct store *store, struct error *err)
         return STATUS_OK;
     struct error why = ERROR_INIT;
     if (result_open(&store->replaced, config->output, &why)) {
-        char line[1024];
         return error_set(
             err, STATUS_FAILED,
             "%s exists and is not overwritten: move it away or name another output (%s)", shown,
-            error_line(line, sizeof line, &why));
+            ERROR_LINE(&why));
     }
     if (config->fresh)
         return STATUS_OK;

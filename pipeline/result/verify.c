@@ -377,12 +377,11 @@ static enum status check_labels(struct clustering *k, struct error *err)
     const uint64_t before = k->verify->count;
     struct table_check check = {.of = LABELS};
     struct checked_row row = {.result = result, .clusters = c};
-    int32_t *labels = malloc(BLOCK_ROWS * sizeof *labels);
-    float *distances = malloc(2 * BLOCK_ROWS * sizeof *distances),
-          *weights = distances + BLOCK_ROWS;
-    enum status status = labels && distances
-                             ? STATUS_OK
-                             : error_memory(err, 3 * BLOCK_ROWS * sizeof *labels, "labels");
+    SCOPED_HELD held = {0};
+    int32_t *labels = held_array(&held, BLOCK_ROWS, sizeof *labels);
+    float *distances = held_array(&held, BLOCK_ROWS, sizeof *distances),
+          *weights = held_array(&held, BLOCK_ROWS, sizeof *weights);
+    enum status status = held_check(&held, "labels", err);
     for (uint64_t first = 0; first < c->rows && !status; first += BLOCK_ROWS) {
         const uint64_t count = c->rows - first < BLOCK_ROWS ? c->rows - first : BLOCK_ROWS;
         status = result_clusters_read_rows(c, first, count, labels, distances, err);
@@ -398,8 +397,6 @@ static enum status check_labels(struct clustering *k, struct error *err)
                 k->members[row.label]++;
         }
     }
-    free(labels);
-    free(distances);
     if (status)
         return status;
     report_rows(k->verify, &check, k->where);
@@ -565,10 +562,10 @@ static enum status check_neighbours(struct verify *verify, struct graph *graph, 
     const uint64_t step = BLOCK_BYTES / (12 * (uint64_t)n) + 1;
     struct table_check check = {.of = NEIGHBOURS, .bad = verify->bad_images};
     struct checked_row row = {.result = verify->result, .graph = graph};
-    int64_t *rows = malloc(step * n * sizeof *rows);
-    float *squared = malloc(step * n * sizeof *squared);
-    enum status status =
-        rows && squared ? STATUS_OK : error_memory(err, step * n * 12, "neighbours");
+    SCOPED_HELD held = {0};
+    int64_t *rows = held_array(&held, step * n, sizeof *rows);
+    float *squared = held_array(&held, step * n, sizeof *squared);
+    enum status status = held_check(&held, "neighbours", err);
     for (uint64_t first = 0; first < graph->rows && !status; first += step) {
         const uint64_t left = graph->rows - first, count = left < step ? left : step;
         status = graph_read(graph, first, count, rows, squared, err);
@@ -579,8 +576,6 @@ static enum status check_neighbours(struct verify *verify, struct graph *graph, 
             check_row(&check, &row);
         }
     }
-    free(rows);
-    free(squared);
     if (!status)
         report_rows(verify, &check, where);
     return status;
@@ -610,14 +605,13 @@ static enum status check_graph(struct verify *verify, const char *feature, struc
 static enum status verify_graphs(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    struct h5_names names;
+    H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status =
         h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP, "content", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
             status = check_graph(verify, names.name[i], err);
-    h5_free_names(&names);
     return status;
 }
 

@@ -623,10 +623,8 @@ static enum status list_members(struct member_listing *members, int fd, struct e
 static enum status add_archive(struct one **out, struct archives *archives,
                                const struct archive_file *file, struct error *err)
 {
-    struct one **larger = array_with_room(archives->one, archives->count, sizeof *larger);
-    if (!larger)
-        return error_memory(err, array_bytes(archives->count, sizeof *larger), "archives");
-    archives->one = larger;
+    if (array_grow(&archives->one, archives->count, sizeof *archives->one, "archives", err))
+        return STATUS_FAILED;
     const size_t size = strlen(file->name) + 1;
     struct one *one = malloc(sizeof *one + size);
     if (!one)

@@ -114,11 +114,9 @@ static void view_record(struct extsort_record *record, const char *bytes)
 
 static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, struct error *err)
 {
-    struct run *runs = array_with_room(sort->runs, sort->run_count, sizeof *runs);
-    if (!runs)
-        return error_memory(err, array_bytes(sort->run_count, sizeof *runs),
-                            "the table of sorted runs");
-    sort->runs = runs;
+    if (array_grow(&sort->runs, sort->run_count, sizeof *sort->runs, "the table of sorted runs",
+                   err))
+        return STATUS_FAILED;
     sort->runs[sort->run_count++] = (struct run){start, end};
     return STATUS_OK;
 }

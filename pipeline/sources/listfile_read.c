@@ -172,10 +172,8 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
     if (end->offset > end_offset || !go_to(list, end->offset))
         return damaged(list, "does not say where the blocks are", err);
     for (;;) {
-        struct block *grown = array_with_room(list->block, list->blocks, sizeof *grown);
-        if (!grown)
-            return error_memory(err, array_bytes(list->blocks, sizeof *grown), "a list");
-        list->block = grown;
+        if (array_grow(&list->block, list->blocks, sizeof *list->block, "a list", err))
+            return STATUS_FAILED;
         struct block *block = &list->block[list->blocks];
         *block = *end;
         if (list->next >= end_offset)

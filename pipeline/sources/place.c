@@ -345,7 +345,7 @@ enum status places_update(struct places *out, const struct stored_sources *their
                           unsigned drop_count, const char *moved, struct error *err)
 {
     struct error own = ERROR_INIT;
-    struct held held = {0};
+    SCOPED_HELD held = {0};
     struct merge m = {.theirs = theirs,
                       .given = given,
                       .drop = drop,
@@ -371,7 +371,6 @@ enum status places_update(struct places *out, const struct stored_sources *their
     index_close(&m.given_place);
     index_close(&m.drop_place);
     index_close(&m.moved_place);
-    held_free(&held);
     return status;
 }
 
