@@ -117,9 +117,7 @@ static void tell_clusterings(const struct options *options, const struct evaluat
         json_string(json, "metric", clusters->metric);
         json_uint(json, "k", clusters->k);
         json_uint(json, "images", evaluation->clusters[i].rows);
-        json_double(json, "purity", agreement->purity);
-        json_double(json, "nmi", agreement->nmi);
-        json_double(json, "ari", agreement->ari);
+        report_agreement(json, agreement);
         json_close_object(json);
     }
     json_close_array(json);

@@ -270,10 +270,10 @@ static void tell_about(struct transcript *told, unsigned i, struct result *resul
     if (clusters->fitted_rows)
         sink_printf(sink, "  %24s fit of %llu rows, continued for %llu\n", "",
                     (unsigned long long)clusters->fitted_rows, (unsigned long long)clusters->rows);
-    if (clusters->has_agreement)
+    if (clusters->folders > 0)
         sink_printf(sink, "  %24s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "",
-                    clusters->agreement.folders, clusters->agreement.purity,
-                    clusters->agreement.nmi, clusters->agreement.ari);
+                    clusters->folders, clusters->agreement.purity, clusters->agreement.nmi,
+                    clusters->agreement.ari);
     json_string(json, "name", clusters->name);
     json_string(json, "feature", clusters->feature);
     json_string(json, "metric", clusters->metric);
@@ -318,8 +318,7 @@ static enum status tell_clustering(struct transcript *told, unsigned i, struct r
             sink_line(&told->sink, "%27sk from %u to %u was tried: %s", "", sweep.values[0].k,
                       sweep.values[sweep.count - 1].k, sweep.reason);
         print_sizes(told, sizes, order, clusters->k, words);
-        report_clusters(told->json, sizes, clusters->k, words,
-                        clusters->has_agreement ? &clusters->agreement : NULL, &sweep);
+        report_clusters(told->json, sizes, clusters->k, words, clusters, &sweep);
         json_close_object(told->json);
     }
     words_close(&words);

@@ -254,9 +254,8 @@ void report_ingest(const struct options *options, const struct ingest_report *re
     report_bytes(json, "output", output);
 }
 
-static void report_agreement(struct json *json, const struct result_agreement *agreement)
+void report_agreement(struct json *json, const struct cluster_agreement *agreement)
 {
-    json_uint(json, "folders", agreement->folders);
     json_double(json, "purity", agreement->purity);
     json_double(json, "nmi", agreement->nmi);
     json_double(json, "ari", agreement->ari);
@@ -280,11 +279,8 @@ static void report_sweep(struct json *json, const struct result_sweep *sweep)
         json_double(json, "simplified_silhouette", value->measures.simplified_silhouette);
         json_double(json, "davies_bouldin", value->measures.davies_bouldin);
         json_double(json, "calinski_harabasz", value->measures.calinski_harabasz);
-        if (sweep->has_folders) {
-            json_double(json, "purity", value->agreement.purity);
-            json_double(json, "nmi", value->agreement.nmi);
-            json_double(json, "ari", value->agreement.ari);
-        }
+        if (sweep->has_folders)
+            report_agreement(json, &value->agreement);
         json_close_object(json);
     }
     json_close_array(json);
@@ -310,7 +306,7 @@ static void report_words(struct json *json, struct words *words, uint32_t k)
 }
 
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
-                     const struct result_agreement *agreement, const struct result_sweep *sweep)
+                     const struct result_clusters *clusters, const struct result_sweep *sweep)
 {
     json_open_array(json, "sizes");
     for (uint32_t i = 0; i < k; i++)
@@ -318,8 +314,10 @@ void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struc
     json_close_array(json);
     if (words)
         report_words(json, words, k);
-    if (agreement)
-        report_agreement(json, agreement);
+    if (clusters->folders > 0) {
+        json_uint(json, "folders", clusters->folders);
+        report_agreement(json, &clusters->agreement);
+    }
     if (sweep->values)
         report_sweep(json, sweep);
 }
@@ -327,9 +325,9 @@ void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struc
 void report_cluster(struct json *json, const struct clustering_report *result)
 {
     const struct cluster_outcome *of = &result->level[0].outcome;
-    json_string(json, "name", result->name);
-    json_string(json, "feature", result->feature);
-    json_string(json, "metric", result->metric);
+    json_string(json, "name", result->clusters.name);
+    json_string(json, "feature", result->clusters.feature);
+    json_string(json, "metric", result->clusters.metric);
     json_uint(json, "k", of->k);
     if (result->n_init)
         json_uint(json, "n_init", result->n_init);
@@ -360,8 +358,7 @@ void report_cluster(struct json *json, const struct clustering_report *result)
         json_close_array(json);
     }
     report_bytes(json, "device", result->device[0] ? result->device : NULL);
-    report_clusters(json, of->sizes, of->k, result->words,
-                    result->has_agreement ? &result->agreement : NULL, &result->sweep);
+    report_clusters(json, of->sizes, of->k, result->words, &result->clusters, &result->sweep);
     report_bytes(json, "output", result->output);
 }
 

@@ -34,9 +34,11 @@ void report_ingest(const struct options *options, const struct ingest_report *re
                    const char *output, bool done);
 /* Writes the members for a clustering to the open object. */
 void report_cluster(struct json *json, const struct clustering_report *result);
-/* sizes: of k clusters; words, agreement: may be NULL; sweep: may have no values. */
+/* sizes: of k clusters; words: may be NULL; clusters: for their agreement with folders; sweep: may
+ * have no values. */
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
-                     const struct result_agreement *agreement, const struct result_sweep *sweep);
+                     const struct result_clusters *clusters, const struct result_sweep *sweep);
+void report_agreement(struct json *json, const struct cluster_agreement *agreement);
 
 /* Writes the command's report to the file of --json, if given and the report is complete. */
 enum status report_write(const struct options *options, struct error *err);

@@ -565,7 +565,8 @@ static void other_line(struct text *text, const struct clustering_report *result
     if (!result->sweep.values && most > 2)
         snprintf(range, sizeof range, "-k 2:%u (tries each k), ", (unsigned)most);
     line(text, "or", "the same command with %s%s%s--feature %s --add (by colours)", more, range,
-         more[0] || range[0] ? "or " : "", strncmp(result->feature, "hsv", 3) == 0 ? "rgb" : "hsv");
+         more[0] || range[0] ? "or " : "",
+         strncmp(result->clusters.feature, "hsv", 3) == 0 ? "rgb" : "hsv");
 }
 
 /* Suggests other presets; the numbers are from docs/features.md. */
@@ -584,6 +585,7 @@ static void semantic_line(struct text *text, const struct clustering_report *res
 void summary_clusters(const struct clustering_report *result, const struct options *options)
 {
     const struct cluster_outcome *of = &result->level[0].outcome;
+    const struct result_clusters *clusters = &result->clusters;
     struct result *images = result->images;
     struct text text;
     if (!text_open(&text, options))
@@ -591,7 +593,8 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     char time[32], feature[2 * FEATURE_NAME_MAX];
     fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text), NUMBER_OF(of->k, "cluster"),
             plain(&text), NUMBER_OF(of->rows, images ? "image" : "row"),
-            preset_join_title(feature, sizeof feature, images, result->feature), result->metric);
+            preset_join_title(feature, sizeof feature, images, clusters->feature),
+            clusters->metric);
     if (result->mini_batch && of->iterations)
         line(&text, "k-means", "%s of %u rows%s, inertia %.7g", NUMBER_OF(of->iterations, "batch"),
              result->mini_batch, of->converged ? ", converged" : "", of->inertia);
@@ -613,9 +616,9 @@ void summary_clusters(const struct clustering_report *result, const struct optio
                                                     : "not converged (raise --max-iter)");
     if (result->sweep.values)
         line(&text, "why", "k = %u: %s", of->k, result->sweep.reason);
-    if (result->has_agreement)
-        line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", result->agreement.folders,
-             result->agreement.purity, result->agreement.nmi, result->agreement.ari);
+    if (clusters->folders > 0)
+        line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", clusters->folders,
+             clusters->agreement.purity, clusters->agreement.nmi, clusters->agreement.ari);
     if (result->found)
         line(&text, "up to date", "the file already holds this clustering");
     else
@@ -627,11 +630,11 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     }
     cluster_table(&text, result, images);
     dominance_line(&text, result);
-    line(&text, "stored", "/clusters/%s in %s", result->name, PATH_TEXT_IN(300, result->output));
+    line(&text, "stored", "/clusters/%s in %s", clusters->name, PATH_TEXT_IN(300, result->output));
     if (strcmp(options->command->name, "run") != 0)
         wall_line(&text, options);
     char rest[FEATURE_NAME_MAX + 40];
-    snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
+    snprintf(rest, sizeof rest, " --name %s --what %s", clusters->name,
              images && result->in_input ? "tree --to by-cluster" : "labels");
     command_line(&text, "next", "export", result->output, rest);
     if (strcmp(options->command->name, "run") == 0) {

@@ -348,8 +348,7 @@ static void describe_level(struct result_clusters *out, const struct cluster_job
     out->iterations = outcome->iterations;
     out->converged = outcome->converged;
     out->inertia = outcome->inertia;
-    out->has_agreement = report->has_agreement && i == 0;
-    out->agreement = report->agreement;
+    out->folders = i == 0 ? out->folders : 0;
 }
 
 static enum status store(struct cluster_job *job, struct error *err)
@@ -406,8 +405,8 @@ static enum status read_found(struct cluster_job *job, struct error *err)
     struct cluster_outcome *rows = &report->level[0].outcome;
     cluster_levels_clear(report->level, CLUSTER_LEVELS);
     report->level_count = 0;
-    report->has_agreement = clusters->has_agreement;
-    report->agreement = clusters->agreement;
+    job->about.clusters.folders = clusters->folders;
+    job->about.clusters.agreement = clusters->agreement;
     enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
     for (const struct result_clusters *at = clusters;
          at && report->level_count < CLUSTER_LEVELS && status == STATUS_OK;
@@ -456,7 +455,7 @@ static void find_words(struct clustering_report *report)
 {
     struct error why = ERROR_INIT;
     const struct result_clusters *clusters =
-        report->images ? result_clusters_find(report->images, report->name) : NULL;
+        report->images ? result_clusters_find(report->images, report->clusters.name) : NULL;
     if (clusters && words_open(&report->words, report->images, clusters, &why) != STATUS_OK)
         log_message(LOG_NOTICE, "notice: the clusters have no words: %s", why.sentence);
 }
@@ -473,9 +472,6 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
     enum status status = STATUS_OK;
     report->found = job->found;
     report->in_input = job->output == job->input.path;
-    snprintf(report->name, sizeof report->name, "%s", job->about.clusters.name);
-    snprintf(report->feature, sizeof report->feature, "%s", job->about.clusters.feature);
-    snprintf(report->metric, sizeof report->metric, "%s", job->about.clusters.metric);
     report->output = strdup(job->output);
     if (!report->output)
         return error_memory(err, strlen(job->output) + 1, "a file name");
@@ -494,6 +490,7 @@ enum status cluster_job_run(struct cluster_job *job, unsigned devices, struct ro
             status = store_and_close(job, &contexts, err);
         clustering_contexts_close(&contexts);
     }
+    report->clusters = job->about.clusters;
     if (status != STATUS_OK || !first)
         return status;
     drop_rows(report);

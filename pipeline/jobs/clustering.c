@@ -482,13 +482,9 @@ static enum status run_kmeans(struct clustering *own, const struct cluster_devic
             cluster_levels_run(level, devices, &own->job.rows, &own->cluster, &own->levels, err);
     if (status != STATUS_OK || !folders->of_row || !cluster_job_is_first(&own->job))
         return status;
-    struct cluster_agreement agreement;
-    status = cluster_agree(&agreement, outcome->labels, outcome->k, folders->of_row, folders->count,
-                           outcome->rows, err);
-    report->has_agreement = status == STATUS_OK;
-    report->agreement =
-        (struct result_agreement){folders->count, agreement.purity, agreement.nmi, agreement.ari};
-    return status;
+    own->job.about.clusters.folders = folders->count;
+    return cluster_agree(&own->job.about.clusters.agreement, outcome->labels, outcome->k,
+                         folders->of_row, folders->count, outcome->rows, err);
 }
 
 /* Leaves out rows that cannot be compared. */

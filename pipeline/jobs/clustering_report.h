@@ -11,13 +11,11 @@ struct clustering_report {
     bool found; /* the result already existed: nothing was computed */
     double seconds;
     char device[256];
-    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
-    char *output;          /* the file that contains it */
-    bool in_input;         /* it is the input */
-    struct result *images; /* the open clpipe file whose images the rows are; or NULL */
-    bool has_agreement;
-    struct result_agreement agreement;          /* with the folders of the images */
-    unsigned level_count;                       /* 1: it has no levels */
+    struct result_clusters clusters; /* of rows: name, feature, metric and agreement */
+    char *output;                    /* the file that contains it */
+    bool in_input;                   /* it is the input */
+    struct result *images;           /* the open clpipe file whose images the rows are; or NULL */
+    unsigned level_count;            /* 1: it has no levels */
     struct cluster_level level[CLUSTER_LEVELS]; /* that of the rows, and those above: when done,
                                                  * without centroids, labels and distances */
     char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];

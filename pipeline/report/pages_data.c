@@ -677,9 +677,9 @@ static enum status add_clustering(struct json *json, struct pages *pages, struct
     json_uint(json, "k", clusters->k);
     json_uint(json, "iterations", clusters->iterations);
     json_bool(json, "converged", clusters->converged);
-    if (clusters->has_agreement) {
+    if (clusters->folders > 0) {
         json_open_object(json, "agreement");
-        json_uint(json, "folders", clusters->agreement.folders);
+        json_uint(json, "folders", clusters->folders);
         script_number(json, "purity", clusters->agreement.purity, 4);
         script_number(json, "nmi", clusters->agreement.nmi, 4);
         script_number(json, "ari", clusters->agreement.ari, 4);

@@ -125,9 +125,8 @@ static enum status write_clustering(hid_t file, const struct result_clustering *
     return h5_make_group(&all, file, "clusters", err) ||
                    h5_create_group(&group, all, c->name, err) || put_attributes(group, c, err) ||
                    write_parts(file, group, clustering, err) ||
-                   (c->has_agreement &&
-                    h5_put_attributes(group, result_agreement_attribute,
-                                      RESULT_AGREEMENT_ATTRIBUTES, &c->agreement, err)) ||
+                   (c->folders && h5_put_attributes(group, result_agreement_attribute,
+                                                    RESULT_AGREEMENT_ATTRIBUTES, c, err)) ||
                    (clustering->sweep && write_sweep(file, group, c->name, clustering->sweep, err))
                ? STATUS_FAILED
                : STATUS_OK;

@@ -49,10 +49,10 @@ const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1] = {
     NUMBER(result_feature, decode_scale, VALUE_U32, false, 0, 64)};
 
 const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES] = {
-    NUMBER(result_agreement, folders, VALUE_U32, false, 2, UINT32_MAX),
-    NUMBER(result_agreement, purity, VALUE_F64, false, -1, 1),
-    NUMBER(result_agreement, nmi, VALUE_F64, false, -1, 1),
-    NUMBER(result_agreement, ari, VALUE_F64, false, -1, 1)};
+    NUMBER(result_clusters, folders, VALUE_U32, false, 2, UINT32_MAX),
+    {"purity", VALUE_F64, offsetof(struct result_clusters, agreement.purity), 0, false, -1, 1},
+    {"nmi", VALUE_F64, offsetof(struct result_clusters, agreement.nmi), 0, false, -1, 1},
+    {"ari", VALUE_F64, offsetof(struct result_clusters, agreement.ari), 0, false, -1, 1}};
 
 const struct attribute result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES] = {
     {"source_bytes", VALUE_U64, offsetof(struct result_origin, bytes), 0, true, 0, 0},
@@ -345,10 +345,9 @@ static enum status read_clustering_attributes(struct result_clusters *c, hid_t g
     /* The attributes count only if they are complete. */
     if (!*origin->sample || origin->bytes == 0)
         *origin = (struct result_origin){0};
-    c->has_agreement = H5Aexists(group, "folders") > 0;
-    return c->has_agreement ? h5_get_attributes(&c->agreement, group, result_agreement_attribute,
-                                                RESULT_AGREEMENT_ATTRIBUTES, err)
-                            : STATUS_OK;
+    return H5Aexists(group, "folders") > 0 ? h5_get_attributes(c, group, result_agreement_attribute,
+                                                               RESULT_AGREEMENT_ATTRIBUTES, err)
+                                           : STATUS_OK;
 }
 
 bool cluster_part_of_rows(enum cluster_part part)

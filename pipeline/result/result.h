@@ -121,13 +121,6 @@ struct result_failure {
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);
 
-/* Agreement of clusters with the folders of the images: purity and normalised mutual information
- * from 0 to 1, adjusted Rand index. */
-struct result_agreement {
-    uint32_t folders;
-    double purity, nmi, ari;
-};
-
 /* The quality measures of each k. */
 struct result_sweep {
     uint32_t count;
@@ -179,8 +172,8 @@ struct result_clusters {
     uint32_t columns; /* 0: not projected */
     bool components;
     char space[16];
-    bool has_agreement;
-    struct result_agreement agreement;
+    uint32_t folders; /* of the images, with which the clusters have this agreement; 0: unknown */
+    struct cluster_agreement agreement;
     /* For levels: the number of this one, from 1 (of rows), and the next coarser one. Else 0, "" and
      * false. */
     uint32_t level;
