@@ -9,13 +9,11 @@
 #include "jobs/machine.h"
 #include "ocl/ocl.h"
 
-#define COMPUTE_DEVICES CLUSTERING_DEVICES
-
 /* Devices, threads and the trace (compute.h). */
 struct compute {
     unsigned threads;
     struct ocl_devices devices;
-    unsigned chosen[COMPUTE_DEVICES], count;
+    unsigned chosen[CLUSTERING_DEVICES], count;
     struct trace *trace;
 };
 

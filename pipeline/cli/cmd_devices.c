@@ -86,14 +86,14 @@ static enum status run_devices(const struct options *options, struct error *err)
 {
     struct ocl_devices devices = {0};
     struct json *json = &options->call->json;
-    unsigned chosen[COMPUTE_DEVICES], count = 0;
+    unsigned chosen[CLUSTERING_DEVICES], count = 0;
     enum status status = ocl_devices_open(&devices, compute_threads(options), err);
     if (status != STATUS_OK)
         return status;
     /* The list is useful even if no device can be chosen: it says why. */
     struct error none = ERROR_INIT;
     enum status selected =
-        ocl_devices_select(chosen, &count, COMPUTE_DEVICES, &devices, options->device, &none);
+        ocl_devices_select(chosen, &count, CLUSTERING_DEVICES, &devices, options->device, &none);
     if (selected != STATUS_OK)
         count = 0;
     if (devices.count > 0 && !json_owns_stdout(options))

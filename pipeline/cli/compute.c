@@ -22,7 +22,8 @@ static void take_own_device(struct compute *compute, const struct options *optio
     const char *numbers = options->device;
     if (!numbers || numbers[strspn(numbers, "0123456789,")]) {
         compute->count = 0;
-        for (unsigned i = 0; i < compute->devices.count && compute->count < COMPUTE_DEVICES; i++) {
+        for (unsigned i = 0; i < compute->devices.count && compute->count < CLUSTERING_DEVICES;
+             i++) {
             const struct ocl_device *device = &compute->devices.device[i];
             if (device->usable && device->platform_id == first->platform_id &&
                 device->type == first->type && strcmp(device->name, first->name) == 0)
@@ -40,7 +41,7 @@ static enum status find_devices(const struct options *options, struct error *err
     enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
     if (status != STATUS_OK)
         return status;
-    status = ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES,
+    status = ocl_devices_select(compute->chosen, &compute->count, CLUSTERING_DEVICES,
                                 &compute->devices, options->device, err);
     if (status == STATUS_OK && options->processes)
         take_own_device(compute, options);

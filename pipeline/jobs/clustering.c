@@ -495,8 +495,7 @@ static enum status leave_out_rows(struct clustering *own, struct error *err)
         own->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
     const uint64_t rows = own->job.input.whole.rows;
     enum status status =
-        matrix_input_compare(&own->job.input, metric, false, own->config->job.machine.threads,
-                             own->config->job.machine.watch.stop, err);
+        matrix_input_compare(&own->job.input, metric, false, &own->config->job.machine, err);
     if (status != STATUS_OK || !own->job.input.comparable.row || !own->weights)
         return status;
     own->fitted_weights = held_array(&own->held, rows, sizeof *own->fitted_weights);

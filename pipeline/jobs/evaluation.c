@@ -76,7 +76,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
     const struct clustering_machine *machine = &config->machine;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     if (!config->metric_count && !config->projection.center && config->projection.pca == 0)
-        status = matrix_input_rank(&input, machine->threads, machine->watch.stop, err);
+        status = matrix_input_rank(&input, machine, err);
     for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
         struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
         enum cluster_metric metric = config->metric_count ? config->metrics[m] : usual;
@@ -84,8 +84,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
         machine->progress.step(machine->watch.context, one->name);
-        status =
-            matrix_input_compare(&input, metric, true, machine->threads, machine->watch.stop, err);
+        status = matrix_input_compare(&input, metric, true, machine, err);
         if (status == STATUS_OK)
             status = open_rows(&rows, &metric, &input.source, config, err);
         if (status != STATUS_OK)

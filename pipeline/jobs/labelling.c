@@ -168,7 +168,7 @@ static enum status open_labelling(struct labelling *own, const char *centroids, 
     const char *space = job->projected ? clusters->space : clusters->metric;
     const bool cosine = strcmp(space, metric_names[METRIC_COSINE]) == 0;
     status = matrix_input_compare(&job->input, cosine ? METRIC_COSINE : METRIC_EUCLIDEAN, false,
-                                  machine->threads, machine->watch.stop, err);
+                                  machine, err);
     if (status == STATUS_OK)
         status = read_levels(own, err);
     if (status == STATUS_OK && job->projected &&

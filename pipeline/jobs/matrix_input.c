@@ -372,7 +372,7 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
 }
 
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
-                                 bool missing, unsigned threads, struct stop *stop,
+                                 bool missing, const struct clustering_machine *machine,
                                  struct error *err)
 {
     struct comparable *comparable = &input->comparable;
@@ -380,8 +380,8 @@ enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric
     input->source = input->whole;
     if (!input->result)
         return STATUS_OK;
-    const enum status status =
-        comparable_open(comparable, &input->whole, metric, threads, stop, err);
+    const enum status status = comparable_open(comparable, &input->whole, metric, machine->threads,
+                                               machine->watch.stop, err);
     if (status != STATUS_OK || comparable->source.rows == input->whole.rows) {
         comparable_close(comparable);
         return status;
@@ -396,12 +396,12 @@ enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric
     return STATUS_OK;
 }
 
-enum status matrix_input_rank(struct matrix_input *input, unsigned threads, struct stop *stop,
+enum status matrix_input_rank(struct matrix_input *input, const struct clustering_machine *machine,
                               struct error *err)
 {
     const struct matrix_source rows = input->rows;
-    const enum status status =
-        ranked_open(&input->rows, &rows, input->result, &input->about, threads, stop, err);
+    const enum status status = ranked_open(&input->rows, &rows, input->result, &input->about,
+                                           machine->threads, machine->watch.stop, err);
     input->source.dimension = input->whole.dimension = input->rows.dimension;
     input->source.piece = input->whole.piece = input->rows.piece;
     return status;

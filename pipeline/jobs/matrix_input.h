@@ -2,8 +2,7 @@
 #ifndef CLPIPE_JOBS_MATRIX_INPUT_H
 #define CLPIPE_JOBS_MATRIX_INPUT_H
 
-#include "kmeans/cluster_types.h"
-#include "matrix/matrix.h"
+#include "jobs/machine.h"
 #include "matrix/row_tree.h"
 #include "neighbours/comparable.h"
 #include "result/result.h"
@@ -57,10 +56,10 @@ enum status matrix_input_digest_as(struct matrix_input *input, const char *conte
  * `threads` threads find: `source` has the others. STATUS_FAILED: none remain or, unless `missing`,
  * an imported feature lacks values for some images. */
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
-                                 bool missing, unsigned threads, struct stop *stop,
+                                 bool missing, const struct clustering_machine *machine,
                                  struct error *err);
 /* Prepares rows for ranking (neighbours/ranked.h); call it before any is read. */
-enum status matrix_input_rank(struct matrix_input *input, unsigned threads, struct stop *stop,
+enum status matrix_input_rank(struct matrix_input *input, const struct clustering_machine *machine,
                               struct error *err);
 /* The default metric: hellinger for l1 histograms, else euclidean. */
 enum cluster_metric matrix_input_usual_metric(const struct result_feature *about);

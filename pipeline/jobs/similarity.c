@@ -32,8 +32,7 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
     out->metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                       : matrix_input_usual_metric(&out->input.about);
     if (config->metric < 0)
-        status = matrix_input_rank(&out->input, config->machine.threads, config->machine.watch.stop,
-                                   err);
+        status = matrix_input_rank(&out->input, &config->machine, err);
     return status;
 }
 
@@ -267,7 +266,7 @@ static enum status search_graph(struct similarity *similarity, const struct quer
         places ? STATUS_OK : error_memory(err, queries->count * sizeof *places, "rows");
     if (status == STATUS_OK)
         status = matrix_input_compare(&similarity->input, similarity->metric, true,
-                                      similarity->config->machine.threads, NULL, err);
+                                      &similarity->config->machine, err);
     for (uint32_t i = 0; rows && i < queries->count && status == STATUS_OK; i++) {
         places[i] = comparable->row ? comparable_find(comparable, rows[i]) : rows[i];
         if (places[i] == similarity->input.source.rows)
@@ -304,8 +303,8 @@ enum status similarity_find(struct similarity *similarity, const struct queries 
             return STATUS_OK;
         /* Rows that cannot be compared may be the reason. */
         if (status == STATUS_FAILED &&
-            matrix_input_compare(&similarity->input, similarity->metric, true, config.threads,
-                                 config.watch.stop, err) != STATUS_OK)
+            matrix_input_compare(&similarity->input, similarity->metric, true,
+                                 &similarity->config->machine, err) != STATUS_OK)
             return err->status;
         if (!comparable->row) {
             *err = why;
@@ -321,8 +320,8 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     const struct comparable *comparable = &similarity->input.comparable;
     struct clustering_contexts contexts;
     struct neighbours_config config = configure(similarity);
-    enum status status = matrix_input_compare(&similarity->input, similarity->metric, true,
-                                              config.threads, config.watch.stop, err);
+    enum status status =
+        matrix_input_compare(&similarity->input, similarity->metric, true, machine, err);
     if (status == STATUS_OK)
         status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)
