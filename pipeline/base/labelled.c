@@ -1,5 +1,6 @@
-/* labelled.c: each function makes one pass over the rows. */
+/* labelled.c: each function of rows makes one pass over them. */
 #include "base/labelled.h"
+#include <stdlib.h>
 #include <string.h>
 
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
@@ -32,4 +33,17 @@ double labelled_inertia(const int32_t *labels, const float *distances, const flo
         if (labels[row] >= 0)
             sum += (double)distances[row] * (weights ? (double)weights[row] : 1);
     return sum;
+}
+
+void cluster_sweep_clear(struct cluster_sweep *sweep)
+{
+    free(sweep->values);
+    *sweep = (struct cluster_sweep){0};
+}
+
+double cluster_sweep_score(const struct cluster_sweep *sweep, uint32_t i)
+{
+    const struct cluster_measures *measures = &sweep->values[i].measures;
+    return strcmp(sweep->measure, "simplified_silhouette") == 0 ? measures->simplified_silhouette
+                                                                : measures->silhouette;
 }

@@ -3,6 +3,7 @@
 #ifndef CLPIPE_BASE_LABELLED_H
 #define CLPIPE_BASE_LABELLED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* sizes[k]: rows per cluster. nearest[k x n]: the n rows nearest to each centroid, nearest first,
@@ -35,5 +36,19 @@ struct cluster_sweep_value {
     struct cluster_measures measures;
     struct cluster_agreement agreement; /* NaN without classes */
 };
+
+/* Clusterings of the same rows with several values of k, of which one is suggested. */
+struct cluster_sweep {
+    uint32_t count;
+    struct cluster_sweep_value *values; /* k ascending; NULL: there is no sweep */
+    uint32_t sample;                    /* rows in the silhouette's sample */
+    bool has_classes;                   /* the values have an agreement */
+    char measure[24];   /* by which k was chosen: "silhouette" or "simplified_silhouette" */
+    char reason[256];   /* why this k: a sentence without its full stop */
+    uint32_t suggested; /* index into values; while k-means runs */
+};
+void cluster_sweep_clear(struct cluster_sweep *sweep);
+/* The measure of value i by which k was chosen. */
+double cluster_sweep_score(const struct cluster_sweep *sweep, uint32_t i);
 
 #endif

@@ -300,7 +300,7 @@ static enum status tell_clustering(struct transcript *told, unsigned i, struct r
                                    struct error *err)
 {
     const struct result_clusters *clusters = &result->clusters[i];
-    struct result_sweep sweep = {0};
+    struct cluster_sweep sweep = {0};
     struct words *words = NULL;
     uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
     uint32_t *order = NULL;
@@ -322,7 +322,7 @@ static enum status tell_clustering(struct transcript *told, unsigned i, struct r
         json_close_object(told->json);
     }
     words_close(&words);
-    result_sweep_clear(&sweep);
+    cluster_sweep_clear(&sweep);
     free(order);
     free(sizes);
     return status;

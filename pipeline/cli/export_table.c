@@ -481,7 +481,7 @@ const struct export_kind export_clusters = {
 
 static enum status put_sweep(struct export *export, uint64_t row, void *context, struct error *err)
 {
-    const struct result_sweep *sweep = context;
+    const struct cluster_sweep *sweep = context;
     const struct cluster_sweep_value *value = &sweep->values[row];
     struct table *table = &export->table;
     (void)err;
@@ -494,9 +494,9 @@ static enum status put_sweep(struct export *export, uint64_t row, void *context,
     table_double(table, value->measures.simplified_silhouette);
     table_double(table, value->measures.davies_bouldin);
     table_double(table, value->measures.calinski_harabasz);
-    table_double(table, sweep->has_folders ? value->agreement.purity : (double)NAN);
-    table_double(table, sweep->has_folders ? value->agreement.nmi : (double)NAN);
-    table_double(table, sweep->has_folders ? value->agreement.ari : (double)NAN);
+    table_double(table, sweep->has_classes ? value->agreement.purity : (double)NAN);
+    table_double(table, sweep->has_classes ? value->agreement.nmi : (double)NAN);
+    table_double(table, sweep->has_classes ? value->agreement.ari : (double)NAN);
     return STATUS_OK;
 }
 
@@ -515,7 +515,7 @@ static enum status write_sweep(struct export *export, struct error *err)
                                         "nmi",
                                         "ari",
                                         NULL};
-    struct result_sweep sweep;
+    struct cluster_sweep sweep;
     enum status status = result_sweep_read(&sweep, export->result, export->clusters, err);
     if (status == STATUS_OK && !sweep.values)
         status = error_set(err, STATUS_USAGE,
@@ -523,7 +523,7 @@ static enum status write_sweep(struct export *export, struct error *err)
                            export->clusters->name);
     if (status == STATUS_OK)
         status = put_rows(export, names, sweep.count, put_sweep, &sweep, err);
-    result_sweep_clear(&sweep);
+    cluster_sweep_clear(&sweep);
     return status;
 }
 

@@ -261,7 +261,7 @@ void report_agreement(struct json *json, const struct cluster_agreement *agreeme
     json_double(json, "ari", agreement->ari);
 }
 
-static void report_sweep(struct json *json, const struct result_sweep *sweep)
+static void report_sweep(struct json *json, const struct cluster_sweep *sweep)
 {
     json_open_object(json, "sweep");
     json_string(json, "measure", sweep->measure);
@@ -279,7 +279,7 @@ static void report_sweep(struct json *json, const struct result_sweep *sweep)
         json_double(json, "simplified_silhouette", value->measures.simplified_silhouette);
         json_double(json, "davies_bouldin", value->measures.davies_bouldin);
         json_double(json, "calinski_harabasz", value->measures.calinski_harabasz);
-        if (sweep->has_folders)
+        if (sweep->has_classes)
             report_agreement(json, &value->agreement);
         json_close_object(json);
     }
@@ -306,7 +306,7 @@ static void report_words(struct json *json, struct words *words, uint32_t k)
 }
 
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
-                     const struct result_clusters *clusters, const struct result_sweep *sweep)
+                     const struct result_clusters *clusters, const struct cluster_sweep *sweep)
 {
     json_open_array(json, "sizes");
     for (uint32_t i = 0; i < k; i++)

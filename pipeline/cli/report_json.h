@@ -37,7 +37,7 @@ void report_cluster(struct json *json, const struct clustering_report *result);
 /* sizes: of k clusters; words: may be NULL; clusters: for their agreement with folders; sweep: may
  * have no values. */
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
-                     const struct result_clusters *clusters, const struct result_sweep *sweep);
+                     const struct result_clusters *clusters, const struct cluster_sweep *sweep);
 void report_agreement(struct json *json, const struct cluster_agreement *agreement);
 
 /* Writes the command's report to the file of --json, if given and the report is complete. */

@@ -510,16 +510,13 @@ static const char *restarts_text(char *buffer, size_t size, uint32_t restarts)
 static uint32_t next_best(const struct clustering_report *result, double *measure)
 {
     const struct cluster_outcome *of = &result->level[0].outcome;
-    const struct result_sweep *sweep = &result->sweep;
-    const bool simplified = strcmp(sweep->measure, "simplified_silhouette") == 0;
+    const struct cluster_sweep *sweep = &result->sweep;
     uint32_t best = 0;
     for (uint32_t i = 0; i < sweep->count; i++) {
-        const struct cluster_sweep_value *value = &sweep->values[i];
-        const double silhouette =
-            simplified ? value->measures.simplified_silhouette : value->measures.silhouette;
-        if (value->k == of->k || isnan(silhouette) || (best && silhouette <= *measure))
+        const double silhouette = cluster_sweep_score(sweep, i);
+        if (sweep->values[i].k == of->k || isnan(silhouette) || (best && silhouette <= *measure))
             continue;
-        best = value->k;
+        best = sweep->values[i].k;
         *measure = silhouette;
     }
     return best;

@@ -28,7 +28,7 @@ static const struct measure {
 };
 #define MEASURES (sizeof measures / sizeof measures[0])
 
-static double value_of(const struct result_sweep *sweep, const struct measure *measure, uint32_t i)
+static double value_of(const struct cluster_sweep *sweep, const struct measure *measure, uint32_t i)
 {
     double value;
     memcpy(&value, (const char *)&sweep->values[i] + measure->offset, sizeof value);
@@ -41,11 +41,11 @@ struct range {
     uint32_t best;
 };
 
-static bool range_of(struct range *range, const struct result_sweep *sweep,
+static bool range_of(struct range *range, const struct cluster_sweep *sweep,
                      const struct measure *measure)
 {
     bool found = false;
-    if (measure->of_folders && !sweep->has_folders)
+    if (measure->of_folders && !sweep->has_classes)
         return false;
     for (uint32_t i = 0; i < sweep->count; i++) {
         const double value = value_of(sweep, measure, i);
@@ -89,7 +89,7 @@ bool locale_is_utf8(void)
 
 /* Selects the values to draw: as many as fit, including the suggested one. */
 struct plot {
-    const struct result_sweep *sweep;
+    const struct cluster_sweep *sweep;
     const struct plot_style *style;
     FILE *stream;
     uint32_t count, suggested; /* values drawn; index of the suggested k among all */
@@ -192,7 +192,7 @@ static void draw_axis(const struct plot *plot)
     fprintf(plot->stream, "  %-*s%.*s\n", LABEL_COLUMNS - 2, "k", (int)end, line);
 }
 
-void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
+void sweep_plot_text(FILE *stream, const struct cluster_sweep *sweep, uint32_t k,
                      const struct plot_style *style)
 {
     struct plot plot = {.sweep = sweep, .style = style, .stream = stream, .count = sweep->count};
@@ -240,14 +240,14 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
     return sink_is_stdout(plot) ? STATUS_OK : sink_check("--plot", plot, svg, "an SVG", err);
 }
 
-static double svg_x(const struct result_sweep *sweep, uint32_t i)
+static double svg_x(const struct cluster_sweep *sweep, uint32_t i)
 {
     const double first = sweep->values[0].k, last = sweep->values[sweep->count - 1].k;
     const double part = last > first ? (sweep->values[i].k - first) / (last - first) : 0;
     return SVG_LEFT + part * (SVG_RIGHT - SVG_LEFT);
 }
 
-static void svg_curve(struct sink *sink, const struct result_sweep *sweep,
+static void svg_curve(struct sink *sink, const struct cluster_sweep *sweep,
                       const struct measure *measure, const struct range *range, unsigned top,
                       uint32_t suggested)
 {
@@ -276,7 +276,7 @@ static void svg_curve(struct sink *sink, const struct result_sweep *sweep,
     }
 }
 
-static void svg_panel(struct sink *sink, const struct result_sweep *sweep,
+static void svg_panel(struct sink *sink, const struct cluster_sweep *sweep,
                       const struct measure *measure, const struct range *range, unsigned top,
                       uint32_t suggested)
 {
@@ -295,7 +295,7 @@ static void svg_panel(struct sink *sink, const struct result_sweep *sweep,
 }
 
 /* The first, the last and up to ten values of k between them, and the suggested one. */
-static void svg_axis(struct sink *sink, const struct result_sweep *sweep, unsigned top,
+static void svg_axis(struct sink *sink, const struct cluster_sweep *sweep, unsigned top,
                      uint32_t suggested)
 {
     const uint32_t every = (sweep->count + 10) / 11;
@@ -309,7 +309,7 @@ static void svg_axis(struct sink *sink, const struct result_sweep *sweep, unsign
     sink_printf(sink, "<text x=\"16\" y=\"%u\">k</text>\n", top);
 }
 
-static void svg_begin(struct sink *sink, const struct result_sweep *sweep, unsigned height)
+static void svg_begin(struct sink *sink, const struct cluster_sweep *sweep, unsigned height)
 {
     sink_printf(sink,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
@@ -325,7 +325,7 @@ static void svg_begin(struct sink *sink, const struct result_sweep *sweep, unsig
                     "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
 }
 
-enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, uint32_t k,
+enum status sweep_plot_svg(const char *path, const struct cluster_sweep *sweep, uint32_t k,
                            struct error *err)
 {
     struct sink sink = {0};

@@ -17,7 +17,7 @@ struct plot_style {
 bool locale_is_utf8(void);
 
 /* Lines that begin with two spaces; k is the suggested one. */
-void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
+void sweep_plot_text(FILE *stream, const struct cluster_sweep *sweep, uint32_t k,
                      const struct plot_style *style);
 
 /* Checks `plot`, the value of --plot or NULL, before anything is computed: it requires a range of k and a file
@@ -26,7 +26,7 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
                              const struct number_range *k, struct error *err);
 
 /* Writes the file of --plot. */
-enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, uint32_t k,
+enum status sweep_plot_svg(const char *path, const struct cluster_sweep *sweep, uint32_t k,
                            struct error *err);
 
 #endif

@@ -511,6 +511,6 @@ void clustering_report_clear(struct clustering_report *report)
     free(report->output);
     words_close(&report->words);
     result_close(&report->images);
-    result_sweep_clear(&report->sweep);
+    cluster_sweep_clear(&report->sweep);
     *report = (struct clustering_report){0};
 }

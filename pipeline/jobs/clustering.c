@@ -405,7 +405,7 @@ static enum status open_clustering(struct clustering *own, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *out,
+static enum status run_sweep(struct cluster_outcome *best, struct cluster_sweep *out,
                              const struct clustering *own, const struct cluster_devices *devices,
                              struct error *err)
 {
@@ -416,21 +416,7 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
                                                 .class_count = own->folders.count,
                                                 .progress =
                                                     own->config->job.machine.progress.value};
-    struct cluster_sweep sweep;
-    enum status status =
-        cluster_sweep_run(best, &sweep, devices, &own->job.rows, &own->cluster, &values, err);
-    if (status == STATUS_OK && cluster_job_is_first(&own->job)) {
-        *out = (struct result_sweep){.count = sweep.count,
-                                     .values = sweep.values,
-                                     .sample = sweep.sample,
-                                     .has_folders = values.classes != NULL};
-        sweep.values = NULL;
-        snprintf(out->measure, sizeof out->measure, "%s",
-                 sweep.simplified ? "simplified_silhouette" : "silhouette");
-        snprintf(out->reason, sizeof out->reason, "%s", sweep.reason);
-    }
-    cluster_sweep_clear(&sweep);
-    return status;
+    return cluster_sweep_run(best, out, devices, &own->job.rows, &own->cluster, &values, err);
 }
 
 /* Opens the rows to cluster. */

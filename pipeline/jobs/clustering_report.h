@@ -19,8 +19,8 @@ struct clustering_report {
     struct cluster_level level[CLUSTER_LEVELS]; /* that of the rows, and those above: when done,
                                                  * without centroids, labels and distances */
     char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
-    struct result_sweep sweep; /* values NULL: k was given */
-    struct words *words;       /* for its clusters, or NULL */
+    struct cluster_sweep sweep; /* values NULL: k was given */
+    struct words *words;        /* for its clusters, or NULL */
 };
 /* Frees its texts, arrays and files and zeroes it. */
 void clustering_report_clear(struct clustering_report *report);

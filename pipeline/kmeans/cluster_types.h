@@ -103,13 +103,4 @@ struct cluster_sweep_config {
     void (*progress)(void *context, uint32_t k, uint32_t done, uint32_t count);
 };
 
-struct cluster_sweep {
-    uint32_t count;
-    struct cluster_sweep_value *values; /* k ascending */
-    uint32_t sample;                    /* rows in the silhouette's sample */
-    bool simplified;                    /* k was chosen by the simplified silhouette */
-    uint32_t suggested;                 /* index into values */
-    char reason[240];                   /* why this k: a sentence without its full stop */
-};
-
 #endif

@@ -16,19 +16,6 @@
 /* Kaufman and Rousseeuw (1990): below this, no substantial structure. */
 #define WEAK_SILHOUETTE 0.25
 
-void cluster_sweep_clear(struct cluster_sweep *sweep)
-{
-    free(sweep->values);
-    *sweep = (struct cluster_sweep){0};
-}
-
-/* The measure that the choice is based on. */
-static double score_of(const struct cluster_sweep *sweep, uint32_t i)
-{
-    const struct cluster_measures *measures = &sweep->values[i].measures;
-    return sweep->simplified ? measures->simplified_silhouette : measures->silhouette;
-}
-
 /* The value of k with the largest value of `sign` times the measure at `offset`, the smallest such
  * k; 0 if it is defined nowhere. */
 static uint32_t favourite(const struct cluster_sweep *sweep, size_t offset, double sign)
@@ -49,7 +36,7 @@ static uint32_t favourite(const struct cluster_sweep *sweep, size_t offset, doub
 static void explain(struct cluster_sweep *sweep)
 {
     const uint32_t k = sweep->values[sweep->suggested].k;
-    const double score = score_of(sweep, sweep->suggested);
+    const double score = cluster_sweep_score(sweep, sweep->suggested);
     if (isnan(score)) {
         snprintf(sweep->reason, sizeof sweep->reason,
                  "it is the smallest: no measure is defined for these values with so few rows");
@@ -61,7 +48,7 @@ static void explain(struct cluster_sweep *sweep)
         favourite(sweep, offsetof(struct cluster_measures, calinski_harabasz), 1);
     int used =
         snprintf(sweep->reason, sizeof sweep->reason, "the %ssilhouette is highest (%.4g)%s",
-                 sweep->simplified ? "simplified " : "", score,
+                 strcmp(sweep->measure, "silhouette") == 0 ? "" : "simplified ", score,
                  score < WEAK_SILHOUETTE ? " but low: the clusters run into each other" : "");
     if (bouldin == k && calinski == k)
         used += snprintf(sweep->reason + used, sizeof sweep->reason - (size_t)used,
@@ -76,7 +63,8 @@ static void explain(struct cluster_sweep *sweep)
 
 bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i)
 {
-    const double score = score_of(sweep, i), most = score_of(sweep, sweep->suggested);
+    const double score = cluster_sweep_score(sweep, i);
+    const double most = cluster_sweep_score(sweep, sweep->suggested);
     return isnan(most) || score >= most;
 }
 
@@ -146,6 +134,7 @@ static enum status open_values(struct cluster_sweep *sweep,
                                const struct cluster_sweep_config *values, struct error *err)
 {
     sweep->count = (values->last - values->first) / values->step + 1;
+    sweep->has_classes = values->classes != NULL;
     sweep->values = calloc(sweep->count, sizeof *sweep->values);
     if (!sweep->values)
         return error_memory(err, sweep->count * sizeof *sweep->values, "the values of k");
@@ -206,7 +195,9 @@ static enum status sweep_main(void *context, const struct rank *rank, struct err
     if (status == STATUS_OK)
         status = measures_open(&measures, &engine->shard, &largest, err);
     sweep.sample = measures.sample;
-    sweep.simplified = measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
+    strcpy(sweep.measure, measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k
+                              ? "simplified_silhouette"
+                              : "silhouette");
     if (status == STATUS_OK)
         status = take_values(&best, &sweep, engine, values, err);
     const uint32_t left = sweep.count - (engine ? engine->checkpoint.values.done : 0);

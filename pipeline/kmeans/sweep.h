@@ -18,6 +18,5 @@ enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep
                               const struct matrix_source *source,
                               const struct cluster_config *config,
                               const struct cluster_sweep_config *values, struct error *err);
-void cluster_sweep_clear(struct cluster_sweep *sweep);
 
 #endif

@@ -637,7 +637,7 @@ static enum status add_levels(struct json *json, struct pages *pages, struct err
 
 static enum status add_sweep(struct json *json, struct pages *pages, struct error *err)
 {
-    struct result_sweep sweep = {0};
+    struct cluster_sweep sweep = {0};
     enum status status = result_sweep_read(&sweep, pages->result, pages->clusters, err);
     if (status == STATUS_OK && sweep.values) {
         json_open_object(json, "sweep");
@@ -653,14 +653,14 @@ static enum status add_sweep(struct json *json, struct pages *pages, struct erro
             script_number(json, "davies_bouldin", value->measures.davies_bouldin, 6);
             script_number(json, "calinski_harabasz", value->measures.calinski_harabasz, 6);
             script_number(json, "inertia", value->inertia, 6);
-            if (sweep.has_folders)
+            if (sweep.has_classes)
                 script_number(json, "nmi", value->agreement.nmi, 6);
             json_close_object(json);
         }
         json_close_array(json);
         json_close_object(json);
     }
-    result_sweep_clear(&sweep);
+    cluster_sweep_clear(&sweep);
     return status;
 }
 

@@ -62,8 +62,8 @@ static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
 }
 
 static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
-                                      const struct result_sweep *sweep, const struct column *column,
-                                      struct error *err)
+                                      const struct cluster_sweep *sweep,
+                                      const struct column *column, struct error *err)
 {
     const size_t size = value_size(column->type);
     const hsize_t length = sweep->count;
@@ -79,7 +79,7 @@ static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
 }
 
 static enum status write_sweep(hid_t file, hid_t parent, const char *name,
-                               const struct result_sweep *sweep, struct error *err)
+                               const struct cluster_sweep *sweep, struct error *err)
 {
     char axis[AXIS_NAME_MAX];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
@@ -87,7 +87,7 @@ static enum status write_sweep(hid_t file, hid_t parent, const char *name,
     if (h5_create_group(&group, parent, "sweep", err) ||
         h5_put_attributes(group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, sweep, err))
         return STATUS_FAILED;
-    const int columns = sweep->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    const int columns = sweep->has_classes ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
     for (int i = 0; i < columns; i++)
         if (write_sweep_column(file, group, axis, sweep, &sweep_column[i], err))
             return STATUS_FAILED;

@@ -76,8 +76,8 @@ const struct attribute result_clusters_attribute[RESULT_CLUSTERS_ATTRIBUTES] = {
     TEXT(result_clusters, space, true)};
 
 const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
-    TEXT(result_sweep, measure, false), TEXT(result_sweep, reason, false),
-    NUMBER(result_sweep, sample, VALUE_U32, false, 0, UINT32_MAX)};
+    TEXT(cluster_sweep, measure, false), TEXT(cluster_sweep, reason, false),
+    NUMBER(cluster_sweep, sample, VALUE_U32, false, 0, UINT32_MAX)};
 
 const struct attribute result_run_attribute[RESULT_RUN_TEXTS + 1] = {
     LONG_TEXT(store_run, command, "command"), LONG_TEXT(store_run, json, "details"),
@@ -809,7 +809,7 @@ enum status result_projection_read(struct projection *out, struct result *result
     return read_part(clusters, PART_COMPONENTS, 0, dimension, out->components, err);
 }
 
-static enum status read_sweep_column(struct result_sweep *sweep, hid_t group,
+static enum status read_sweep_column(struct cluster_sweep *sweep, hid_t group,
                                      const struct column *column, struct error *err)
 {
     const size_t size = value_size(column->type);
@@ -833,12 +833,12 @@ static enum status read_sweep_column(struct result_sweep *sweep, hid_t group,
     return status;
 }
 
-enum status result_sweep_read(struct result_sweep *out, struct result *result,
+enum status result_sweep_read(struct cluster_sweep *out, struct result *result,
                               const struct result_clusters *clusters, struct error *err)
 {
     char path[FEATURE_NAME_MAX + 32];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    *out = (struct result_sweep){0};
+    *out = (struct cluster_sweep){0};
     snprintf(path, sizeof path, "clusters/%s/sweep", clusters->name);
     if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
         return STATUS_OK;
@@ -846,21 +846,15 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
         return h5_damaged(err, result->path, "/%s is not a group of the file itself", path);
     if (h5_open_group(&group, result->file, path, err))
         return STATUS_FAILED;
-    out->has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
-    const int columns = out->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    out->has_classes = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
+    const int columns = out->has_classes ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
     enum status status =
         h5_get_attributes(out, group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, err);
     for (int i = 0; i < columns && !status; i++)
         status = read_sweep_column(out, group, &sweep_column[i], err);
     if (status)
-        result_sweep_clear(out);
+        cluster_sweep_clear(out);
     return status;
-}
-
-void result_sweep_clear(struct result_sweep *sweep)
-{
-    free(sweep->values);
-    *sweep = (struct result_sweep){0};
 }
 
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,

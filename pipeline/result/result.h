@@ -121,16 +121,6 @@ struct result_failure {
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);
 
-/* The quality measures of each k. */
-struct result_sweep {
-    uint32_t count;
-    struct cluster_sweep_value *values; /* k ascending; NULL: there is no sweep */
-    uint32_t sample;                    /* rows of the silhouette */
-    bool has_folders;                   /* the values have an agreement */
-    char measure[24];                   /* the measure by which k was chosen */
-    char reason[256];
-};
-
 /* Evidence that rows outside clpipe files are unchanged (docs/file-format.md). */
 struct result_origin {
     uint64_t bytes;   /* of the file; 0: unknown */
@@ -209,9 +199,8 @@ enum status result_projection_read(struct projection *out, struct result *result
                                    const struct result_clusters *clusters, struct error *err);
 
 /* Reads the sweep from which the clustering was chosen; values NULL: there was none. */
-enum status result_sweep_read(struct result_sweep *out, struct result *result,
+enum status result_sweep_read(struct cluster_sweep *out, struct result *result,
                               const struct result_clusters *clusters, struct error *err);
-void result_sweep_clear(struct result_sweep *sweep);
 
 /* Counts images with the same bytes as an earlier one. */
 enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
@@ -239,10 +228,10 @@ struct result_names {
  * iterations. */
 struct result_clustering {
     struct result_clusters clusters;
-    const void *value[PART_COUNT];    /* NULL: it has no such part */
-    bool by_run;                      /* `run` made it under its usual name, and may replace it */
-    const struct result_sweep *sweep; /* or NULL */
-    const struct result_names *names; /* of the rows, for a new file; or NULL */
+    const void *value[PART_COUNT];     /* NULL: it has no such part */
+    bool by_run;                       /* `run` made it under its usual name, and may replace it */
+    const struct cluster_sweep *sweep; /* or NULL */
+    const struct result_names *names;  /* of the rows, for a new file; or NULL */
 };
 
 #endif

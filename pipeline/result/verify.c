@@ -489,14 +489,14 @@ static enum status check_sweep(struct clustering *k, struct error *err)
 {
     struct verify *verify = k->verify;
     const struct result_clusters *c = k->c;
-    struct result_sweep sweep;
+    struct cluster_sweep sweep;
     if (result_sweep_read(&sweep, verify->result, c, err))
         return STATUS_FAILED;
     bool ascending = true, right = true, own = !sweep.values;
     for (uint32_t i = 0; i < sweep.count; i++) {
         const struct cluster_sweep_value *value = &sweep.values[i];
         ascending = ascending && value->k > (i > 0 ? sweep.values[i - 1].k : 0);
-        right = right && plausible(value, sweep.has_folders);
+        right = right && plausible(value, sweep.has_classes);
         own = own || (value->k == c->k && value->iterations == c->iterations &&
                       value->converged == c->converged && value->inertia == c->inertia);
     }
@@ -506,7 +506,7 @@ static enum status check_sweep(struct clustering *k, struct error *err)
         verify_broken(verify, "%s/sweep: a measure has a value that it cannot have", k->where);
     if (!own)
         verify_broken(verify, "%s/sweep: the k of the clustering is missing", k->where);
-    result_sweep_clear(&sweep);
+    cluster_sweep_clear(&sweep);
     return STATUS_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "kmeans/run.h"
 
 #include <math.h>
+#include <string.h>
 
 static struct cluster_sweep_value values[3];
 
@@ -24,7 +25,7 @@ static void the_highest_score_is_preferred(void **state)
     assert_true(cluster_sweep_prefers(&sweep, 0));
     suggest(&sweep, 0.4, 0.5);
     assert_false(cluster_sweep_prefers(&sweep, 0));
-    sweep.simplified = true;
+    strcpy(sweep.measure, "simplified_silhouette");
     assert_true(cluster_sweep_prefers(&sweep, 0));
 }
 
