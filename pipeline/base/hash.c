@@ -152,7 +152,7 @@ void sha256_of(uint8_t digest[32], const void *data, size_t size)
     SHA256(data, size, digest);
 }
 
-void sha256_hex(char hex[65], const uint8_t digest[32])
+static void write_hex(char hex[65], const uint8_t digest[32])
 {
     static const char digits[] = "0123456789abcdef";
     for (int i = 0; i < 32; i++) {
@@ -160,6 +160,20 @@ void sha256_hex(char hex[65], const uint8_t digest[32])
         hex[2 * i + 1] = digits[digest[i] & 15];
     }
     hex[64] = 0;
+}
+
+void sha256_hex(char hex[65], struct sha256 *state)
+{
+    uint8_t digest[32];
+    sha256_final(state, digest);
+    write_hex(hex, digest);
+}
+
+void sha256_hex_of(char hex[65], const void *data, size_t size)
+{
+    uint8_t digest[32];
+    sha256_of(digest, data, size);
+    write_hex(hex, digest);
 }
 
 /* --- crc32c ---------------------------------------------------------------------------------- */

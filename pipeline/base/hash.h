@@ -42,10 +42,11 @@ struct sha256 {
 void sha256_init(struct sha256 *state);
 void sha256_update(struct sha256 *state, const void *data, size_t size);
 void sha256_final(struct sha256 *state, uint8_t digest[32]);
-/* Digests one message. */
+/* The same as 64 lower-case hexadecimal digits and a NUL. */
+void sha256_hex(char hex[65], struct sha256 *state);
+/* Digest one message. */
 void sha256_of(uint8_t digest[32], const void *data, size_t size);
-/* Writes 64 lower-case hexadecimal digits and a NUL. */
-void sha256_hex(char hex[65], const uint8_t digest[32]);
+void sha256_hex_of(char hex[65], const void *data, size_t size);
 
 /* CRC-32C of data, continuing from `crc` (0 to start). */
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);

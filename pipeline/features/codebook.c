@@ -76,7 +76,6 @@ void feature_codebook_digest(char digest[FEATURE_DIGEST], const struct feature_c
 {
     struct codebook_array arrays[CODEBOOK_ARRAYS];
     struct sha256 sha;
-    uint8_t bytes[32];
     char hex[65];
     feature_codebook_arrays(arrays, codebook);
     sha256_init(&sha);
@@ -86,8 +85,7 @@ void feature_codebook_digest(char digest[FEATURE_DIGEST], const struct feature_c
         sha256_update(&sha, shape, sizeof shape);
         sha256_update(&sha, arrays[i].values, codebook_array_bytes(&arrays[i]));
     }
-    sha256_final(&sha, bytes);
-    sha256_hex(hex, bytes);
+    sha256_hex(hex, &sha);
     snprintf(digest, FEATURE_DIGEST, "%.*s", FEATURE_DIGEST - 1, hex);
 }
 

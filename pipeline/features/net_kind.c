@@ -102,7 +102,7 @@ static enum status use_model(struct feature_net *net, const char *file, struct e
 static bool has_digest(const char *path, const char *wanted)
 {
     struct sha256 state;
-    uint8_t bytes[1 << 14], digest[32];
+    uint8_t bytes[1 << 14];
     char hex[65];
     FILE *file = fopen(path, "rb");
     sha256_init(&state);
@@ -110,8 +110,7 @@ static bool has_digest(const char *path, const char *wanted)
         sha256_update(&state, bytes, got);
     if (file)
         fclose(file);
-    sha256_final(&state, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &state);
     return strcmp(hex, wanted) == 0;
 }
 

@@ -159,7 +159,6 @@ static enum status sample(struct result_origin *out, const struct matrix_source 
     const size_t bytes = rows->dimension * sizeof(float);
     enum status status = STATUS_OK;
     struct sha256 sha;
-    uint8_t digest[32];
     float *row = malloc(bytes);
     if (!row)
         return error_memory(err, bytes, "a row");
@@ -174,8 +173,7 @@ static enum status sample(struct result_origin *out, const struct matrix_source 
         sha256_update(&sha, row, bytes);
     }
     free(row);
-    sha256_final(&sha, digest);
-    sha256_hex(out->sample, digest);
+    sha256_hex(out->sample, &sha);
     return status;
 }
 

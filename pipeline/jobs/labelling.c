@@ -73,7 +73,6 @@ static enum status write_parameters(struct labelling *own, struct error *err)
     const struct projection *projection = &own->job.projection;
     struct json json;
     struct sha256 state;
-    uint8_t digest[32];
     char hex[65];
     const struct cluster_outcome *below = NULL;
     sha256_init(&state);
@@ -90,8 +89,7 @@ static enum status write_parameters(struct labelling *own, struct error *err)
                           (size_t)projection->dimension * projection->columns * sizeof(float));
         below = out;
     }
-    sha256_final(&state, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &state);
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_uint(&json, "k", own->clusters->k);

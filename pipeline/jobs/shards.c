@@ -225,11 +225,9 @@ static char *describe(const struct shards *shards)
     if (config->feature)
         add_root(&json, shards, "/features", config->feature, "");
     if (shards->flags.feature) {
-        uint8_t digest[32];
         char hex[65];
-        sha256_of(digest, shards->flags.of,
-                  result_images(config->result) * sizeof *shards->flags.of);
-        sha256_hex(hex, digest);
+        sha256_hex_of(hex, shards->flags.of,
+                      result_images(config->result) * sizeof *shards->flags.of);
         json_string(&json, "flags", hex);
     }
     json_uint(&json, "samples", config->samples);
@@ -561,7 +559,6 @@ static enum status digest_file(char hex[65], uint64_t *bytes, const struct shard
                                struct error *err)
 {
     struct sha256 state;
-    uint8_t digest[32];
     size_t got = PIECE;
     char *piece = malloc(PIECE);
     enum status status = piece ? STATUS_OK : error_memory(err, PIECE, "an archive");
@@ -571,8 +568,7 @@ static enum status digest_file(char hex[65], uint64_t *bytes, const struct shard
         if (status == STATUS_OK)
             sha256_update(&state, piece, got);
     }
-    sha256_final(&state, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &state);
     free(piece);
     return status;
 }

@@ -107,7 +107,6 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
 {
     struct joined *joined = context;
     struct sha256 state;
-    uint8_t digest[32];
     sha256_init(&state);
     sha256_update(&state, joined->name, strlen(joined->name) + 1);
     for (unsigned i = 0; i < joined->join.parts; i++) {
@@ -120,8 +119,7 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
     /* It begins like the parts' identities: with the rule that computed them, if they name one. */
     const size_t rule = strcspn(hex, "-") < 64 ? strcspn(hex, "-") + 1 : 0;
     char whole[65];
-    sha256_final(&state, digest);
-    sha256_hex(whole, digest);
+    sha256_hex(whole, &state);
     memcpy(hex + rule, whole, 64 - rule);
     return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 /* matrix.c: functions for the rows of any matrix. */
 #include "matrix/matrix.h"
 
+#include "base/held.h"
 #include "base/minmax.h"
 #include "base/path.h"
 #include "base/workers.h"
@@ -170,21 +171,18 @@ enum status matrix_column(float **values, const struct matrix_source *matrix, co
 enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
                             bool roots, struct error *err)
 {
-    enum status status = STATUS_FAILED;
     const size_t columns = matrix->dimension;
     const uint64_t step = matrix_rows_at_once(matrix);
-    float *rows = malloc((size_t)step * columns * sizeof *rows);
-    float *kept = calloc(most, columns * sizeof *kept);
+    SCOPED_HELD held = {0};
+    float *rows = held_array(&held, step * columns, sizeof *rows),
+          *kept = held_array(&held, most * columns, sizeof *kept);
     uint32_t count = 0;
-    if (!rows || !kept) {
-        error_memory(err, ((size_t)step + most) * columns * sizeof *rows, "rows");
-        goto out;
-    }
-    for (uint64_t at = 0; at < matrix->rows && count < most; at += step) {
-        const uint64_t left = matrix->rows - at, take = left < step ? left : step;
+    enum status status = held_check(&held, "rows", err);
+    for (uint64_t at = 0; at < matrix->rows && count < most && status == STATUS_OK; at += step) {
+        const uint64_t take = min_u64(step, matrix->rows - at);
         status = matrix_read(matrix, at, take, rows, err);
         if (status != STATUS_OK)
-            goto out;
+            break;
         for (uint64_t i = 0; i < take && count < most; i++) {
             float *row = rows + (size_t)i * columns;
             if (isnan(row[0]))
@@ -199,9 +197,5 @@ enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matr
         }
     }
     *distinct = count;
-    status = STATUS_OK;
-out:
-    free(rows);
-    free(kept);
     return status;
 }

@@ -246,14 +246,12 @@ const uint8_t *row_tree_leaves(const struct row_tree *tree, uint64_t *count)
 void row_tree_digest(const struct row_tree *tree, char hex[65])
 {
     char line[80], whole[65];
-    uint8_t digest[32];
     struct sha256 sha;
     const int length = snprintf(line, sizeof line, "rows float32 %llu,%zu\n",
                                 (unsigned long long)tree->rows, tree->row_bytes / sizeof(float));
     sha256_init(&sha);
     sha256_update(&sha, line, (size_t)length);
     sha256_update(&sha, tree->leaves, (size_t)tree->pieces * tree->leaf_bytes);
-    sha256_final(&sha, digest);
-    sha256_hex(whole, digest);
+    sha256_hex(whole, &sha);
     snprintf(hex, 65, ROW_TREE "%.58s", whole);
 }

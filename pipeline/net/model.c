@@ -440,8 +440,7 @@ static const char *check_header(char hex[65], const struct net_header *header, s
     sha256_of(digest, bytes, size - NET_DIGEST_BYTES);
     if (memcmp(digest, bytes + size - NET_DIGEST_BYTES, NET_DIGEST_BYTES) != 0)
         return "it is damaged: its SHA-256 does not match";
-    sha256_of(digest, bytes, size);
-    sha256_hex(hex, digest);
+    sha256_hex_of(hex, bytes, size);
     for (unsigned i = 0; i < sizeof header->nothing / sizeof *header->nothing; i++)
         if (header->nothing[i])
             return "a field that this version does not know is set";

@@ -197,7 +197,6 @@ static bool append_cuda(struct session *s, void *options)
 static bool open_session(struct session *s, const char *path, bool cuda)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC), threads = (int)config.threads;
-    uint8_t digest[32];
     char *model;
     struct stat st = {.st_size = 0};
     void *env, *options;
@@ -206,8 +205,7 @@ static bool open_session(struct session *s, const char *path, bool cuda)
         read_to_end(&model, &size, file, path, NULL) != STATUS_OK)
         return FAIL(s, "it is not a readable file of at most 2 GiB");
     close(file);
-    sha256_of(digest, model, size);
-    sha256_hex(s->shared->about.digest, digest);
+    sha256_hex_of(s->shared->about.digest, model, size);
     if (!done(s, s->ort.CreateEnv(LOG_FATAL, "clpipe", &env)) ||
         !done(s, s->ort.CreateCpuMemoryInfo(0, 0, &s->memory)) ||
         !done(s, s->ort.CreateSessionOptions(&options)) ||

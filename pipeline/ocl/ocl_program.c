@@ -91,13 +91,6 @@ static void digest_device(struct sha256 *sha, const struct ocl_device *device)
     digest_text(sha, device->driver);
 }
 
-static void finish_key(char hex[OCL_KEY], struct sha256 *sha)
-{
-    uint8_t digest[32];
-    sha256_final(sha, digest);
-    sha256_hex(hex, digest);
-}
-
 static void source_key(char hex[OCL_KEY], const struct ocl_device *device, const char *source,
                        const char *options)
 {
@@ -105,7 +98,7 @@ static void source_key(char hex[OCL_KEY], const struct ocl_device *device, const
     digest_device(&sha, device);
     digest_text(&sha, options);
     digest_text(&sha, source);
-    finish_key(hex, &sha);
+    sha256_hex(hex, &sha);
 }
 
 #define ENTRY (OCL_KEY + 4)
@@ -128,7 +121,7 @@ void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const ch
         for (const char *const *line = kernel->lines; *line; line++)
             digest_text(&sha, *line);
     }
-    finish_key(hex, &sha);
+    sha256_hex(hex, &sha);
 }
 
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,

@@ -194,7 +194,6 @@ static enum status name_preset(struct feature_join *of, struct result_feature *a
 {
     struct preset_join preset;
     struct sha256 state;
-    uint8_t digest[32];
     char hex[65], weight[40];
     if (preset_join_read(&preset, json, err) != STATUS_OK)
         return STATUS_FAILED;
@@ -209,8 +208,7 @@ static enum status name_preset(struct feature_join *of, struct result_feature *a
         sha256_update(&state, feature->spec, strlen(feature->spec) + 1);
         sha256_update(&state, weight, strlen(weight) + 1);
     }
-    sha256_final(&state, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &state);
     of->join.unit = true;
     describe(about, of);
     snprintf(about->name, sizeof about->name, "%s", RESULT_PRESET);

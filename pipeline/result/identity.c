@@ -26,9 +26,7 @@ void serial_init(struct serial *serial, struct axes *axes,
 void serial_finish(char hex[65], const struct serial *serial)
 {
     struct sha256 sha = serial->sha;
-    uint8_t digest[32];
-    sha256_final(&sha, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &sha);
 }
 
 static enum status refuse(const struct serial *serial, struct error *err, const char *name,

@@ -1,5 +1,6 @@
 /* parts.c: the manifest of a merged file, its checks, and its virtual datasets. */
 #include "result/parts.h"
+#include "base/held.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include "result/rows.h"
@@ -147,11 +148,13 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
 enum status parts_write(hid_t file, const struct part *part, unsigned count, struct error *err)
 {
     const hsize_t size = count;
-    const char *const axis = PARTS_AXIS, **text = malloc(count * sizeof *text);
-    uint64_t *number = malloc(count * sizeof *number);
+    SCOPED_HELD held = {0};
+    const char *const axis = PARTS_AXIS, **text = held_array(&held, count, sizeof *text);
+    uint64_t *number = held_array(&held, count, sizeof *number);
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status = text && number ? h5_create_group(&group, file, PARTS_GROUP, err)
-                                        : error_memory(err, count * sizeof *number, "the parts");
+    enum status status = held_check(&held, "the parts", err);
+    if (!status)
+        status = h5_create_group(&group, file, PARTS_GROUP, err);
     for (unsigned c = 0; c < parts_table.count && !status; c++) {
         const struct column *column = &parts_table.column[c];
         const bool is_text = column->type == VALUE_TEXT;
@@ -162,8 +165,6 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, str
                          : h5_put_values(file, group, column->name, column->type, 1, &size, &axis,
                                          number, err);
     }
-    free(text);
-    free(number);
     return status;
 }
 

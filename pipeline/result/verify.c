@@ -349,22 +349,21 @@ struct clustering {
     struct verify *verify;
     const struct result_clusters *c;
     char where[FEATURE_NAME_MAX + 16];
-    struct held held; /* the following */
     float *centroids;
     uint64_t *sizes;
     int64_t *nearest;
     uint64_t *members; /* counted */
 };
 
-static enum status load(struct clustering *k, struct error *err)
+static enum status load(struct clustering *k, struct held *held, struct error *err)
 {
     const struct result_clusters *c = k->c;
     /* Opening has checked that the file is large enough for them. */
-    k->centroids = held_array(&k->held, (uint64_t)c->k * c->dimension, sizeof *k->centroids);
-    k->sizes = held_array(&k->held, c->k, sizeof *k->sizes);
-    k->nearest = held_array(&k->held, (uint64_t)c->k * NEAREST_COUNT, sizeof *k->nearest);
-    k->members = held_array(&k->held, c->k, sizeof *k->members);
-    const enum status status = held_check(&k->held, "centroids", err);
+    k->centroids = held_array(held, (uint64_t)c->k * c->dimension, sizeof *k->centroids);
+    k->sizes = held_array(held, c->k, sizeof *k->sizes);
+    k->nearest = held_array(held, (uint64_t)c->k * NEAREST_COUNT, sizeof *k->nearest);
+    k->members = held_array(held, c->k, sizeof *k->members);
+    const enum status status = held_check(held, "centroids", err);
     return status ? status
                   : result_clusters_read(c, k->centroids, NULL, NULL, k->sizes, k->nearest, err);
 }
@@ -513,11 +512,11 @@ static enum status check_sweep(struct clustering *k, struct error *err)
 enum status verify_clustering(struct verify *verify, const struct result_clusters *clusters,
                               struct error *err)
 {
-    enum status status = STATUS_FAILED;
+    SCOPED_HELD held = {0};
     struct clustering k = {.verify = verify, .c = clusters};
     snprintf(k.where, sizeof k.where, "/clusters/%s", clusters->name);
-    if (load(&k, err) || check_sweep(&k, err))
-        goto out;
+    if (load(&k, &held, err) || check_sweep(&k, err))
+        return STATUS_FAILED;
     for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
         if (!isfinite(k.centroids[i])) {
             verify_broken(verify, "%s/centroids: cluster %zu has a value that is not a number",
@@ -528,12 +527,12 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     check_parents(&k, &parents);
     uint64_t before = verify->count;
     if (check_labels(&k, err))
-        goto out;
+        return STATUS_FAILED;
     /* The following checks need correct labels. */
     for (uint32_t i = 0; verify->count == before && i < k.c->k; i++) {
         bool right;
         if (check_nearest(&k, i, &right, err))
-            goto out;
+            return STATUS_FAILED;
         if (!right)
             verify_broken(verify, "%s/nearest: the rows of cluster %u are not its nearest", k.where,
                           i);
@@ -543,14 +542,11 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
         if (verify->count == 0) {
             if (err)
                 *err = why;
-            goto out;
+            return STATUS_FAILED;
         }
         verify_broken(verify, "%s: %s", k.where, why.sentence);
     }
-    status = checksums_verify(verify, k.where, err);
-out:
-    held_free(&k.held);
-    return status;
+    return checksums_verify(verify, k.where, err);
 }
 
 /* --- neighbours ------------------------------------------------------------------------------ */
@@ -650,41 +646,43 @@ static enum status verify_parts(struct verify *verify, struct error *err)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
-                          void *context, uint64_t *count, struct error *err)
+static enum status verify_all(struct verify *verify, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    struct verify verify = {.result = result, .broken = broken, .context = context};
+    struct result *result = verify->result;
     char *name;
     struct stat st;
-    if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
-        goto out;
-    if (shown_verify(&verify, err))
-        goto out;
-    if ((result->named && check_table(&verify, NAMES, err)) || codebook_groups_verify(&verify, err))
-        goto out;
-    class_groups_verify(&verify);
-    if (verify_parts(&verify, err))
-        goto out;
+    if ((result->has_images ? verify_content(verify, err) : checksums_verify(verify, "/", err)) ||
+        shown_verify(verify, err) || (result->named && check_table(verify, NAMES, err)) ||
+        codebook_groups_verify(verify, err))
+        return STATUS_FAILED;
+    class_groups_verify(verify);
+    if (verify_parts(verify, err))
+        return STATUS_FAILED;
     for (unsigned i = 0; i < result->clusters_count; i++)
-        if (verify_clustering(&verify, &result->clusters[i], err))
-            goto out;
-    if (checksums_verify(&verify, "/neighbours", err))
-        goto out;
-    if (result->has_images && verify_graphs(&verify, err))
-        goto out;
+        if (verify_clustering(verify, &result->clusters[i], err))
+            return STATUS_FAILED;
+    if (checksums_verify(verify, "/neighbours", err) ||
+        (result->has_images && verify_graphs(verify, err)))
+        return STATUS_FAILED;
     /* Reports unfinished work of a run. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
         verify_broken(
-            &verify,
+            verify,
             "%s exists: a run is in progress or was interrupted; the same command resumes it",
             PATH_TEXT(name));
     free(name);
     /* Unreadable data cannot be verified. */
-    status = verify.count > 0 ? STATUS_OK : h5_check_reads(err);
+    const enum status status = verify->count > 0 ? STATUS_OK : h5_check_reads(err);
     if (!status)
-        verify_calls(&verify);
-out:
+        verify_calls(verify);
+    return status;
+}
+
+enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
+                          void *context, uint64_t *count, struct error *err)
+{
+    struct verify verify = {.result = result, .broken = broken, .context = context};
+    const enum status status = verify_all(&verify, err);
     *count = verify.count;
     return status;
 }

@@ -95,16 +95,6 @@ static void murmur3_vectors(void **state)
     }
 }
 
-static void sha256_hex_of(char hex[65], const void *data, size_t size)
-{
-    struct sha256 s;
-    uint8_t digest[32];
-    sha256_init(&s);
-    sha256_update(&s, data, size);
-    sha256_final(&s, digest);
-    sha256_hex(hex, digest);
-}
-
 static void sha256_vectors(void **state)
 {
     (void)state;
@@ -130,13 +120,12 @@ static void sha256_vectors(void **state)
     assert_string_equal(hex, "a7f1195b5dd581399ef111007e6b3c49a3542cefeb4fdd1d5338eb6dff8d7e9e");
 
     struct sha256 s;
-    uint8_t digest[32], as[1000];
+    uint8_t as[1000];
     memset(as, 'a', sizeof as);
     sha256_init(&s);
     for (int i = 0; i < 1000; i++)
         sha256_update(&s, as, sizeof as);
-    sha256_final(&s, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(hex, &s);
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
@@ -155,7 +144,6 @@ static void pieces_equal_the_whole(void **state)
         for (size_t p = 0; p < sizeof sizes / sizeof sizes[0]; p++) {
             struct murmur3 m;
             struct sha256 s;
-            uint8_t digest[32];
             uint32_t crc = 0;
             murmur3_init(&m);
             sha256_init(&s);
@@ -172,8 +160,7 @@ static void pieces_equal_the_whole(void **state)
                 at += n;
             }
             murmur3_final(&m, pieces);
-            sha256_final(&s, digest);
-            sha256_hex(pieces_hex, digest);
+            sha256_hex(pieces_hex, &s);
             assert_memory_equal(pieces, whole, sizeof whole);
             assert_string_equal(pieces_hex, whole_hex);
             assert_int_equal(crc, whole_crc);

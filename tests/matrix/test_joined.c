@@ -173,14 +173,12 @@ static void test_identity(void **state)
     struct matrix_source whole;
     struct error err = ERROR_INIT;
     char hex[65], wanted[65], bytes[6 + 64 + 64] = "a:2+b";
-    uint8_t digest[32];
     struct sha256 sha;
     memset(bytes + 6, '7', 64);
     memset(bytes + 6 + 64, 'c', 64);
     sha256_init(&sha);
     sha256_update(&sha, bytes, sizeof bytes);
-    sha256_final(&sha, digest);
-    sha256_hex(wanted, digest);
+    sha256_hex(wanted, &sha);
     assert_int_equal(joined_open(&whole, "a:2+b", parts, &join, &err), STATUS_OK);
     assert_int_equal(whole.identity(whole.context, hex, &err), STATUS_OK);
     assert_string_equal(hex, wanted);
