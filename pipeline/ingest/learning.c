@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "base/threads.h"
+#include "base/workers.h"
 #include "features/kind.h"
 #include "features/train.h"
 #include "ingest/bounds.h"
@@ -276,7 +276,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
 }
 
 /* Joins all descriptors of a feature in one array, in the order of images. */
-static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *learning, unsigned i,
+static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *learning, uint64_t i,
                              struct error *err)
 {
     const size_t columns = learning->features->feature[i].kind->descriptor->columns;
@@ -307,9 +307,6 @@ struct training {
     struct cluster_devices devices;
     struct feature_codebook codebook[FEATURE_MAX];
     uint64_t rows[FEATURE_MAX];
-    enum status status[FEATURE_MAX];
-    struct error error[FEATURE_MAX];
-    atomic_uint next; /* feature */
     unsigned threads;
     int64_t start;
 };
@@ -321,10 +318,13 @@ static void show_training(void *context, const char *phase, uint64_t done, uint6
         ingest_job_phase(all->learning->job, phase, done, total, all->start);
 }
 
-static enum status train(struct training *all, unsigned i, struct error *err)
+static enum status train(void *context, uint64_t i, struct error *err)
 {
+    struct training *all = context;
     struct learning *learning = all->learning;
     const struct feature *feature = &all->features->feature[i];
+    if (!feature_lacks_codebook(feature))
+        return STATUS_OK;
     const struct ingest_config *config = learning->job->config;
     struct codebook_training training = {.devices = &all->devices,
                                          .memory = config->memory / all->threads,
@@ -348,25 +348,13 @@ static enum status train(struct training *all, unsigned i, struct error *err)
     return status;
 }
 
-static void *train_next(void *context)
-{
-    struct training *all = context;
-    for (unsigned i; (i = atomic_fetch_add(&all->next, 1)) < all->features->count;) {
-        if (feature_lacks_codebook(&all->features->feature[i]))
-            all->status[i] = train(all, i, &all->error[i]);
-        if (all->status[i] != STATUS_OK)
-            atomic_store(&all->next, all->features->count); /* learns no more */
-    }
-    return NULL;
-}
-
 enum status learning_train(struct learning *learning, struct codebooks *codebooks,
                            struct feature_set *features, struct ocl_context *context,
                            struct error *err)
 {
     struct training all = {
         .learning = learning, .features = features, .devices = {&context, 1}, .start = clock_now()};
-    enum status status = STATUS_OK;
+    struct workers *workers = NULL;
     if (learning->decoded == 0)
         return error_set(err, STATUS_FAILED,
                          "no image could be decoded: there is nothing to learn a codebook from");
@@ -375,13 +363,14 @@ enum status learning_train(struct learning *learning, struct codebooks *codebook
     /* A device that is the host gains nothing, and PoCL's need one thread at a time. */
     if (ocl_context_device(context)->type & CL_DEVICE_TYPE_CPU)
         all.threads = 1;
-    threads_run(train_next, &all, all.threads);
+    enum status status = workers_open(&workers, all.threads, err);
+    if (status == STATUS_OK)
+        status = workers_try(workers, train, &all, features->count, err);
+    workers_close(&workers);
     for (unsigned i = 0; i < features->count; i++) {
         struct feature *feature = &features->feature[i];
         if (!feature_lacks_codebook(feature))
             continue;
-        if (status == STATUS_OK && (status = all.status[i]) != STATUS_OK && err)
-            *err = all.error[i];
         if (status == STATUS_OK)
             status = codebooks_add(codebooks, feature, &all.codebook[i], err);
         if (status == STATUS_OK)
