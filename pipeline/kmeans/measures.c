@@ -290,10 +290,10 @@ static void measure_sampled(void *context, uint64_t part)
 
 /* As in scikit-learn: a row alone in its cluster counts as 0; there must be at least two clusters,
  * and fewer than rows (a row of weight below 1 is one row, too). */
-static enum status silhouette(double *out, struct measures *measures,
-                              const struct cluster_outcome *outcome, struct error *err)
+static enum status silhouette(double *out, struct measures *measures, struct error *err)
 {
     const uint32_t sample = measures->sample;
+    const struct cluster_outcome *outcome = measures->outcome;
     SCOPED_HELD held = {0};
     uint32_t *number = held_array(&held, outcome->k, sizeof *number); /* per cluster, from 1 on */
     struct sample_job *job = held_array(&held, 1, sizeof *job);
@@ -334,8 +334,6 @@ static enum status silhouette(double *out, struct measures *measures,
 
 struct other_job {
     const struct measures *measures;
-    const struct cluster_outcome *outcome;
-    const double *cluster_weight;
     const struct tile *tile;
 };
 
@@ -343,39 +341,37 @@ struct other_job {
 static void sum_simplified(void *context, uint64_t part)
 {
     const struct other_job *job = context;
-    const struct cluster_outcome *outcome = job->outcome;
+    const struct measures *measures = job->measures;
+    const struct cluster_outcome *outcome = measures->outcome;
     const uint64_t from = part * KMEANS_BLOCK_ROWS;
     double block[KMEANS_BLOCK_ROWS];
     uint32_t rows = 0;
     for (; rows < KMEANS_BLOCK_ROWS && from + rows < job->tile->rows; rows++) {
         const uint64_t row = job->tile->offset + from + rows;
-        const double weight = weight_of(job->measures, row);
+        const double weight = weight_of(measures, row);
         block[rows] =
-            without_one(job->cluster_weight[outcome->labels[row]], weight) > 0
+            without_one(measures->cluster_weight[outcome->labels[row]], weight) > 0
                 ? weight * silhouette_of(sqrt((double)outcome->distances[row]),
-                                         sqrt(job->measures->shard->tile_distances[from + rows]))
+                                         sqrt(measures->shard->tile_distances[from + rows]))
                 : 0;
     }
-    job->measures->sums[job->tile->offset / KMEANS_BLOCK_ROWS + part] =
-        canonical_block_sum(block, rows);
+    measures->sums[job->tile->offset / KMEANS_BLOCK_ROWS + part] = canonical_block_sum(block, rows);
 }
 
 /* The silhouette with distances to centroids instead of distances to all rows (Hruschka, de Castro
- * and Campello 2004), over all rows. `centroids` are padded. */
-static enum status simplified(double *out, struct measures *measures,
-                              const struct cluster_outcome *outcome, const double *cluster_weight,
-                              float *centroids, struct error *err)
+ * and Campello 2004), over all rows. */
+static enum status simplified(double *out, struct measures *measures, struct error *err)
 {
-    struct other_job job = {
-        .measures = measures, .outcome = outcome, .cluster_weight = cluster_weight};
+    const struct cluster_outcome *outcome = measures->outcome;
+    struct other_job job = {.measures = measures};
     struct shard *shard = measures->shard;
     struct exact *exact = shard->assign.exact;
     struct data *data = &shard->data;
     struct tile *tile;
     bool incremental;
     double sum;
-    enum status status =
-        assign_centroids(&shard->assign, &incremental, centroids, outcome->k, NULL, false, err);
+    enum status status = assign_centroids(&shard->assign, &incremental, measures->centroids,
+                                          outcome->k, NULL, false, err);
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
@@ -420,46 +416,37 @@ static void worst_neighbour(void *context, uint64_t part)
     job->worst[part] = worst;
 }
 
-struct cluster_sums {
-    const struct measures *measures;
-    const struct cluster_outcome *outcome;
-};
-
 /* Adds row after row to the sum of its cluster. */
 static void add_spreads(void *context, double *sums)
 {
-    const struct cluster_sums *job = context;
-    for (uint64_t i = 0; i < job->outcome->rows; i++)
-        sums[job->outcome->labels[i]] +=
-            weight_of(job->measures, i) * sqrt((double)job->outcome->distances[i]);
+    const struct measures *measures = context;
+    const struct cluster_outcome *outcome = measures->outcome;
+    for (uint64_t i = 0; i < outcome->rows; i++)
+        sums[outcome->labels[i]] += weight_of(measures, i) * sqrt((double)outcome->distances[i]);
 }
 
 static void add_cluster_weights(void *context, double *sums)
 {
-    const struct cluster_sums *job = context;
-    for (uint64_t i = 0; i < job->outcome->rows; i++)
-        sums[job->outcome->labels[i]] += weight_of(job->measures, i);
+    const struct measures *measures = context;
+    for (uint64_t i = 0; i < measures->outcome->rows; i++)
+        sums[measures->outcome->labels[i]] += weight_of(measures, i);
 }
 
 /* Davies and Bouldin 1979, with mean distance and Euclidean length, as in scikit-learn. */
-static enum status davies_bouldin(double *out, struct measures *measures,
-                                  const struct cluster_outcome *outcome,
-                                  const double *cluster_weight, const float *centroids,
-                                  struct error *err)
+static enum status davies_bouldin(double *out, struct measures *measures, struct error *err)
 {
-    const uint32_t k = outcome->k;
-    struct cluster_sums sums = {measures, outcome};
+    const uint32_t k = measures->outcome->k;
     SCOPED_HELD held = {0};
     double *spread = held_array(&held, k, sizeof *spread),
            *worst = held_array(&held, k, sizeof *worst);
     enum status status = held_check(&held, "clusters' spreads", err);
     if (status == STATUS_OK)
-        status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, &sums, err);
+        status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, measures, err);
     if (status != STATUS_OK)
         return status;
     for (uint32_t c = 0; c < k; c++)
-        spread[c] /= cluster_weight[c];
-    struct centroid_job job = {centroids, spread, worst, k, measures->shard->data.stride};
+        spread[c] /= measures->cluster_weight[c];
+    struct centroid_job job = {measures->centroids, spread, worst, k, measures->shard->data.stride};
     workers_run(measures->shard->lane->workers, worst_neighbour, &job, k);
     *out = 0;
     for (uint32_t c = 0; c < k; c++)
@@ -469,10 +456,9 @@ static enum status davies_bouldin(double *out, struct measures *measures,
 }
 
 /* Calinski and Harabasz 1974; 1 if every row lies on its centroid, as in scikit-learn. */
-static double calinski_harabasz(const struct measures *measures,
-                                const struct cluster_outcome *outcome, const double *cluster_weight,
-                                const float *centroids)
+static double calinski_harabasz(const struct measures *measures)
 {
+    const struct cluster_outcome *outcome = measures->outcome;
     const struct data *data = &measures->shard->data;
     double between = 0;
     for (uint32_t c = 0; c < outcome->k; c++) {
@@ -482,10 +468,10 @@ static double calinski_harabasz(const struct measures *measures,
                 data->weights.of_row
                     ? column_stats_weighted_mean(&data->weighted, j, data->weights.total)
                     : column_stats_mean(&data->stats, j);
-            const double t = (double)centroids[(size_t)c * data->stride + j] - mean;
+            const double t = (double)measures->centroids[(size_t)c * data->stride + j] - mean;
             sum += t * t;
         }
-        between += cluster_weight[c] * sum;
+        between += measures->cluster_weight[c] * sum;
     }
     if (!(outcome->inertia > 0))
         return 1;
@@ -503,21 +489,23 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
     float *centroids = held_array(&held, (uint64_t)outcome->k * data->stride, sizeof *centroids);
     double *weight = held_array(&held, outcome->k, sizeof *weight);
     enum status status = held_check(&held, "centroids", err);
+    measures->outcome = outcome;
+    measures->cluster_weight = weight;
+    measures->centroids = centroids;
     for (uint32_t c = 0; c < outcome->k && status == STATUS_OK; c++)
         memcpy(centroids + (size_t)c * data->stride,
                outcome->centroids + (size_t)c * data->dimension,
                data->dimension * sizeof *centroids);
-    struct cluster_sums sums = {measures, outcome};
     if (status == STATUS_OK)
         status = comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights,
-                           &sums, err);
+                           measures, err);
     if (status == STATUS_OK)
-        status = silhouette(&out->silhouette, measures, outcome, err);
+        status = silhouette(&out->silhouette, measures, err);
     if (status == STATUS_OK)
-        status = simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err);
+        status = simplified(&out->simplified_silhouette, measures, err);
     if (status == STATUS_OK)
-        status = davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err);
+        status = davies_bouldin(&out->davies_bouldin, measures, err);
     if (status == STATUS_OK)
-        out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
+        out->calinski_harabasz = calinski_harabasz(measures);
     return status;
 }

@@ -23,6 +23,10 @@ struct measures {
     double *sums;          /* of the rank's blocks */
     uint64_t blocks;
     struct held held; /* the arrays above */
+    /* Of the outcome that is measured: */
+    const struct cluster_outcome *outcome;
+    double *cluster_weight; /* k */
+    float *centroids;       /* k x stride */
 };
 
 /* Draws the sample by config->seed and computes the distances between its rows. Reads
