@@ -40,8 +40,7 @@ struct duplicates_options {
                                * start */
 
 struct command_state {
-    const struct options *options;
-    const struct duplicates_options *own; /* the same */
+    const struct duplicates_options *own;
     struct result *result;
     struct duplicates found;
     const char *output; /* NULL: standard output */
@@ -59,8 +58,8 @@ struct command_state {
 
 static enum status check_options(const struct command_state *state, struct error *err)
 {
-    const struct options *options = state->options;
-    const struct duplicates_options *own = (const struct duplicates_options *)options;
+    const struct duplicates_options *own = state->own;
+    const struct options *options = &own->common;
     if (state->format >= 0 && !state->output && json_owns_stdout(options))
         return misuse(err, "the table and --json - cannot both use standard output: give -o FILE");
     if (state->format >= 0 && !state->output && summary_is_aside(options))
@@ -235,8 +234,9 @@ static enum status read_listed(struct command_state *state, struct error *err)
     state->listed = malloc(sizeof *state->listed); /* not NULL even for an empty list */
     if (!state->listed || asprintf(&source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
         return error_memory(err, strlen(list) + 2, "a file name");
-    const enum status status = filelist_read(&repeated, source, "/tmp", state->options->memory / 4,
-                                             signals_stop(), take_listed, state, err);
+    const enum status status =
+        filelist_read(&repeated, source, "/tmp", state->own->common.memory / 4, signals_stop(),
+                      take_listed, state, err);
     free(source);
     qsort(state->listed, state->listed_count, sizeof *state->listed, compare_texts);
     return status;
@@ -270,13 +270,13 @@ static enum status print_check(struct command_state *state, struct error *err)
         why ? write_lists(state, err)
             : error_memory(err, state->listed_count * sizeof *why, "a list of paths");
     if (status == STATUS_OK)
-        status = transcript_open(&out, state->options, err);
+        status = transcript_open(&out, &state->own->common, err);
     if (status != STATUS_OK) {
         free(why);
         return status;
     }
-    report_open(state->options);
-    report_bytes(out.json, "file", state->options->operand[0]);
+    report_open(&state->own->common);
+    report_bytes(out.json, "file", state->own->common.operand[0]);
     report_bytes(out.json, "list", state->own->check);
     json_open_array(out.json, "unsafe");
     for (uint64_t i = 0; i < state->listed_count; i++) {
@@ -304,7 +304,7 @@ static enum status print_check(struct command_state *state, struct error *err)
     status = sink_end(&out.sink, status, err);
     if (status != STATUS_OK)
         return status;
-    summary_line(state->options,
+    summary_line(&state->own->common,
                  "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all of them at once", safe,
                  paths, PATH_TEXT(state->own->check));
     return safe < paths ? STATUS_PARTIAL : STATUS_OK;
@@ -316,8 +316,8 @@ static void summarise(const struct command_state *state, double seconds)
 {
     const struct duplicates *found = &state->found;
     const struct removal *removal = &state->removal;
-    const struct options *options = state->options;
-    const struct duplicates_options *own = (const struct duplicates_options *)options;
+    const struct duplicates_options *own = state->own;
+    const struct options *options = &own->common;
     if (found->groups == 0)
         summary_line(options, "no duplicates among %s, in %.2f s",
                      NUMBER_OF(result_images(state->result), "image"), seconds);
@@ -374,14 +374,14 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     enum status status = write_lists(state, err);
     if (status != STATUS_OK)
         return status;
-    if (state->format < 0 && (summary_is_aside(state->options) || state->options->quiet))
+    if (state->format < 0 && (summary_is_aside(&state->own->common) || state->own->common.quiet))
         state->sink.closed = true; /* everything is dropped */
     else
         status = sink_open(&state->sink, state->output, err);
     if (status != STATUS_OK)
         return status;
-    report_open(state->options);
-    report_bytes(state->json, "file", state->options->operand[0]);
+    report_open(&state->own->common);
+    report_bytes(state->json, "file", state->own->common.operand[0]);
     json_uint(state->json, "images", result_images(state->result));
     json_uint(state->json, "near", near);
     json_uint(state->json, "near_compared", found->limit);
@@ -414,12 +414,12 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
 static enum status open_device(struct ocl_context **out, const struct command_state *state,
                                uint32_t near, struct error *err)
 {
-    const struct compute *compute = &state->options->call->compute;
+    const struct compute *compute = &state->own->common.call->compute;
     struct error none = ERROR_INIT;
-    const bool asked = state->options->device != NULL;
+    const bool asked = state->own->common.device != NULL;
     if (near == 0 || (!asked && result_images(state->result) < DEVICE_IMAGES))
         return STATUS_OK;
-    enum status status = compute_open(state->options, true, asked ? err : &none);
+    enum status status = compute_open(&state->own->common, true, asked ? err : &none);
     if (status != STATUS_OK)
         return asked ? status : STATUS_OK; /* no device: the host does it */
     if (!asked && compute->devices.device[compute->chosen[0]].type == CL_DEVICE_TYPE_CPU)
@@ -431,8 +431,7 @@ static enum status open_device(struct ocl_context **out, const struct command_st
 static enum status run_duplicates(const struct options *options, struct error *err)
 {
     const struct duplicates_options *own = (const struct duplicates_options *)options;
-    struct command_state state = {.options = options,
-                                  .own = own,
+    struct command_state state = {.own = own,
                                   .json = &options->call->json,
                                   .keeps = own->keep >= 0 || own->to_list || own->to_list_members};
     enum status status = options_table(&state.output, &state.format, options,

@@ -3,9 +3,9 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/export_table.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
@@ -40,7 +40,7 @@ static const struct {
 /* Options without effect on what is written are refused. */
 static enum status check_conditional(const struct export *export, struct error *err)
 {
-    const struct options *options = export->options;
+    const struct options *options = &export->own->common;
     for (size_t i = 0; i < sizeof conditional / sizeof *conditional; i++) {
         char takers[128] = "";
         if (!options_given(options, conditional[i].name) ||
@@ -51,7 +51,7 @@ static enum status check_conditional(const struct export *export, struct error *
                 text_add(takers, sizeof takers, " or ", "%s", kind_names[j]);
         return misuse(err, "--%s requires --what %s", conditional[i].name, takers);
     }
-    if (export->own->absolute_paths && export->format == FORMAT_NPY)
+    if (export->own->absolute_paths && export->table.format == FORMAT_NPY)
         return misuse(err, "--absolute-paths: a .npy file holds no paths");
     if (export->own->absolute_paths && export->kind == &export_tree &&
         export->own->link != LINK_SYMBOLIC)
@@ -63,8 +63,8 @@ static enum status check_conditional(const struct export *export, struct error *
 
 static enum status check_options(const struct export *export, struct error *err)
 {
-    const struct options *options = export->options;
     const struct export_options *own = export->own;
+    const struct options *options = &own->common;
     const struct export_kind *kind = export->kind;
     const bool shards = kind == &export_shards;
     if (!kind)
@@ -85,7 +85,7 @@ static enum status check_options(const struct export *export, struct error *err)
                       shards ? "shards replace nothing" : "a tree replaces only a tree");
     if (!kind->directory && options->force && !options->output)
         return misuse(err, "--force requires -o FILE");
-    if (export->format == FORMAT_NPY && !kind->npy)
+    if (export->table.format == FORMAT_NPY && !kind->npy)
         return misuse(err,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
                       "jsonl");
@@ -96,7 +96,8 @@ static enum status check_options(const struct export *export, struct error *err)
 
 static enum status make_table(struct export *export, struct error *err)
 {
-    enum status status = options_check_output(export->options, "-o", export->output, err);
+    const struct options *options = &export->own->common;
+    enum status status = options_check_output(options, "-o", export->output, err);
     if (status != STATUS_OK)
         return status;
     status = sink_open(&export->sink, export->output, err);
@@ -104,9 +105,9 @@ static enum status make_table(struct export *export, struct error *err)
         return status;
     /* On a terminal, a live line would get into the table. */
     if (export->output || !isatty(STDOUT_FILENO))
-        progress_init(&export->options->call->progress, export->options);
+        progress_init(&options->call->progress, options);
     status = export->kind->write(export, err);
-    progress_end(&export->options->call->progress);
+    progress_end(&options->call->progress);
     /* A closed pipe is not an error, wherever it was noticed. */
     if (status == STATUS_FAILED && !export->sink.file && err->native == EPIPE) {
         *err = (struct error)ERROR_INIT;
@@ -121,8 +122,8 @@ static enum status make_table(struct export *export, struct error *err)
 
 static enum status make_shards(struct export *export, struct error *err)
 {
-    const struct options *options = export->options;
     const struct export_options *own = export->own;
+    const struct options *options = &own->common;
     struct shards_config config = own->shards;
     struct shards_report report = {0};
     config.result = export->result;
@@ -156,15 +157,13 @@ const struct export_kind export_shards = {
 static enum status run_export(const struct options *options, struct error *err)
 {
     const struct export_options *own = (const struct export_options *)options;
-    struct export export = {
-        .options = options, .own = own, .kind = own->what < 0 ? NULL : kinds[own->what]};
+    struct export export = {.own = own, .kind = own->what < 0 ? NULL : kinds[own->what]};
     struct json *json = report_open(options);
-    export.threads = compute_threads(options);
     options->call->progress.phase = "";
     signals_install(0);
-    enum status status = options_table(&export.output, &export.format, options, FORMAT_CSV, err);
+    enum status status =
+        options_table(&export.output, &export.table.format, options, FORMAT_CSV, err);
     export.table.sink = &export.sink;
-    export.table.format = export.format;
     if (status == STATUS_OK)
         status = check_options(&export, err);
     if (status != STATUS_OK)

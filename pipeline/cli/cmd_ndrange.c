@@ -42,8 +42,7 @@ struct picture {
 };
 
 struct probe {
-    const struct options *options;
-    const struct ndrange_options *own; /* the same */
+    const struct ndrange_options *own;
     const struct ocl_device *device;
     struct ocl_context *context;
     struct ocl_queue *queue;
@@ -73,8 +72,8 @@ static bool parse_pair(size_t out[2], const char *text)
 
 static enum status read_sizes(struct probe *probe, struct error *err)
 {
-    const struct options *options = probe->options;
-    const struct ndrange_options *own = (const struct ndrange_options *)options;
+    const struct ndrange_options *own = probe->own;
+    const struct options *options = &own->common;
     const char *range = options->operand_count > 0 ? options->operand[0] : NULL;
     probe->global[0] = DEFAULT_GLOBAL_X;
     probe->global[1] = DEFAULT_GLOBAL_Y;
@@ -198,8 +197,7 @@ static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, un
 /* The range is the interior of the image. */
 static enum status read_picture(struct probe *probe, struct error *err)
 {
-    const struct options *options = probe->options;
-    const struct ndrange_options *own = (const struct ndrange_options *)options;
+    const struct ndrange_options *own = probe->own;
     if (!own->image)
         return STATUS_OK;
     struct stat image, out;
@@ -348,7 +346,7 @@ static enum status try_cases(struct probe *probe, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct ocl_device *device = probe->device;
-    report_open(probe->options);
+    report_open(&probe->own->common);
     report_bytes(probe->to.json, "device", device->name);
     json_bool(probe->to.json, "non_uniform_groups", device->non_uniform_groups);
     json_pair(probe->to.json, "global", probe->global[0], probe->global[1]);
@@ -365,7 +363,7 @@ static enum status try_cases(struct probe *probe, struct error *err)
 
 static enum status run_ndrange(const struct options *options, struct error *err)
 {
-    struct probe probe = {.options = options, .own = (const struct ndrange_options *)options};
+    struct probe probe = {.own = (const struct ndrange_options *)options};
     enum status status = read_sizes(&probe, err);
     if (status == STATUS_OK)
         status = read_picture(&probe, err);

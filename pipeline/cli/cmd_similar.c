@@ -47,8 +47,7 @@ struct similar_options {
 #define OWN struct similar_options
 
 struct similar {
-    const struct options *options;
-    const struct similar_options *own; /* the same */
+    const struct similar_options *own;
     struct similarity similarity;
     const char *const *names;
     unsigned count;
@@ -68,8 +67,8 @@ struct similar {
 
 static enum status check_options(struct similar *similar, struct error *err)
 {
-    const struct options *options = similar->options;
-    const struct similar_options *own = (const struct similar_options *)options;
+    const struct similar_options *own = similar->own;
+    const struct options *options = &own->common;
     const bool names = options->operand_count > 1;
     if (own->all && names)
         return misuse(err, "--all is about every image: leave out %s",
@@ -321,7 +320,7 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
                 &similar->failed[i], STATUS_USAGE,
                 "%s is neither an image of %s nor a file: give a path as clpipe export --what "
                 "images lists them, row:N, or a picture's file",
-                PATH_TEXT(similar->names[i]), PATH_TEXT(similar->options->operand[0]));
+                PATH_TEXT(similar->names[i]), PATH_TEXT(similar->own->common.operand[0]));
             continue;
         }
         while (at < outside->count &&
@@ -408,7 +407,7 @@ static enum status describe(struct outside *outside, const struct similar *simil
         describe_as(&describing, &codebooks, similar->similarity.input.result, name, err);
     if (status == STATUS_OK)
         status = machine->find_devices(machine->find_devices_context, &describing.devices, err);
-    progress_stage(&similar->options->call->progress, "describing pictures");
+    progress_stage(&similar->own->common.call->progress, "describing pictures");
     if (status == STATUS_OK) {
         describing.config.trace = describing.devices.trace;
         status = describing_run(&describing, err);
@@ -632,7 +631,7 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
 static void json_begin(struct similar *similar)
 {
     const struct similarity *similarity = &similar->similarity;
-    report_open(similar->options);
+    report_open(&similar->own->common);
     if (similar->own->class_name) {
         json_string(similar->json, "class", similar->own->class_name);
     } else {
@@ -680,7 +679,7 @@ static enum status answer(struct similar *similar, struct error *err)
                                            similar->names, similar->count, err);
     if (status == STATUS_OK)
         status = search_outside(similar, err);
-    progress_stage(&similar->options->call->progress, "comparing rows");
+    progress_stage(&similar->own->common.call->progress, "comparing rows");
     if (status == STATUS_OK)
         status = search_rows(similar, err);
     if (status != STATUS_OK || count_failed(similar) < similar->count)
@@ -695,7 +694,7 @@ static enum status answer(struct similar *similar, struct error *err)
 
 static enum status print_answer(struct similar *similar, struct error *err)
 {
-    const bool table = similar->output || !json_owns_stdout(similar->options);
+    const bool table = similar->output || !json_owns_stdout(&similar->own->common);
     enum status status = STATUS_OK;
     if (table)
         status = sink_open(&similar->sink, similar->output, err);
@@ -710,7 +709,7 @@ static enum status print_answer(struct similar *similar, struct error *err)
 
 static enum status store(struct similar *similar, struct error *err)
 {
-    const struct options *options = similar->options;
+    const struct options *options = &similar->own->common;
     struct similarity *similarity = &similar->similarity;
     enum status status = similarity_store(similarity, err);
     if (status != STATUS_OK)
@@ -740,8 +739,7 @@ static enum status store(struct similar *similar, struct error *err)
 static enum status run_similar(const struct options *options, struct error *err)
 {
     const struct similar_options *own = (const struct similar_options *)options;
-    struct similar similar = {.options = options,
-                              .own = own,
+    struct similar similar = {.own = own,
                               .json = &options->call->json,
                               .names = (const char *const *)options->operand + 1,
                               .count = options->operand_count - 1};

@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/workers.h"
-#include "cli/call.h"
+#include "cli/compute.h"
 #include "cli/signals.h"
 #include "jobs/folders.h"
 #include "matrix/npy.h"
@@ -36,7 +36,7 @@ static enum status check_stop(struct error *err)
 
 static void show(struct export *export, uint64_t done, uint64_t total)
 {
-    progress_phase(&export->options->call->progress, "rows", done, total);
+    progress_phase(&export->own->common.call->progress, "rows", done, total);
 }
 
 /* Absolute with --absolute-paths. */
@@ -562,7 +562,7 @@ static size_t format_uint(char *out, uint32_t value)
 
 static void format_row(const struct formatter *f, uint64_t row)
 {
-    const bool json = f->export->format == FORMAT_JSONL;
+    const bool json = f->export->table.format == FORMAT_JSONL;
     char *at = f->text + row * f->place;
     const unsigned char *values = f->values + row * f->dimension * 4;
     for (uint32_t i = 0; i < f->dimension; i++) {
@@ -628,7 +628,7 @@ static enum status write_values(struct export *export, const struct value_table 
                                 struct error *err)
 {
     const char *const images[] = {"path", "source", NULL}, *const numbers[] = {table->key, NULL};
-    const bool npy = export->format == FORMAT_NPY;
+    const bool npy = export->table.format == FORMAT_NPY;
     const size_t row_bytes = (size_t)table->dimension * 4;
     const uint64_t fit = ((uint64_t)4 << 20) / (row_bytes + 1) + 1;
     const uint64_t step = fit < table->rows ? fit : table->rows ? table->rows : 1;
@@ -649,7 +649,7 @@ static enum status write_values(struct export *export, const struct value_table 
         status = npy_write_header(export->sink.fd, table->type, table->rows,
                                   table->name ? table->dimension : 0, export->sink.path, err);
     else
-        status = workers_open(&workers, export->threads, err);
+        status = workers_open(&workers, compute_threads(&export->own->common), err);
     if (status == STATUS_OK)
         table_begin(&export->table, table->name, table->dimension);
     for (uint64_t at = 0; status == STATUS_OK && at < table->rows && !export->sink.closed;) {
@@ -753,7 +753,7 @@ static enum status write_labels(struct export *export, struct error *err)
     const struct value_table array = {
         .type = "<i4", .rows = export->clusters->rows, .dimension = 1, .read = read_label_array};
     struct label_block block = {.count = 0};
-    if (export->format == FORMAT_NPY)
+    if (export->table.format == FORMAT_NPY)
         return write_values(export, &array, err);
     return put_rows(export, export_has_images(export) ? names : numbered, export->clusters->rows,
                     put_label, &block, err);

@@ -55,11 +55,9 @@ EXPORTS(DECLARE_EXPORT)
 
 struct export
 {
-    const struct options *options;
-    const struct export_options *own; /* the same */
+    const struct export_options *own;
     const struct export_kind *kind;
     const char *output; /* of -o; NULL: standard output */
-    int format;         /* enum export_format */
     struct result *result;
     struct sidecar_reader *sidecars; /* images; NULL: the file has none */
     struct matrix_source matrix;     /* features */
@@ -69,7 +67,6 @@ struct export
     float *distances;                       /* the same, squared, as stored */
     struct held held;                       /* these two, and others of a kind */
     const float *centroids;                 /* k x dimension; while they are written */
-    unsigned threads;
     struct sink sink;
     struct table table; /* into the sink */
     struct locator locator;

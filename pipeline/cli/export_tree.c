@@ -497,7 +497,7 @@ static enum status fill(struct tree *tree, struct error *err)
         struct result_image image;
         const char *path;
         bool missing = false;
-        progress_phase(&export->options->call->progress, "images", row, rows);
+        progress_phase(&export->own->common.call->progress, "images", row, rows);
         if (stop_requested(signals_stop()) != STOP_NONE)
             return error_set(err, STATUS_INTERRUPTED,
                              "interrupted: nothing was written; run the same command again");
@@ -541,7 +541,7 @@ static enum status fill(struct tree *tree, struct error *err)
 
 static enum status write_tree(struct tree *tree, struct error *err)
 {
-    const char *link = CHOICE_WORD(tree->export->options, "link");
+    const char *link = CHOICE_WORD(&tree->export->own->common, "link");
     char *index = NULL, *marker = NULL, stamp[STAMP];
     enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)
@@ -562,23 +562,24 @@ static enum status write_tree(struct tree *tree, struct error *err)
     return status;
 }
 
-/* Creates options->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
+/* Creates own->to atomically. STATUS_FAILED: it exists and is neither empty nor an earlier tree
  * without foreign files, or no image is at its path. STATUS_INTERRUPTED: nothing is left behind. */
 static enum status make_tree(struct export *export, struct error *err)
 {
+    const struct options *options = &export->own->common;
     struct tree tree = {.export = export};
     if (!export_has_images(export))
         return error_set(
             err, STATUS_FAILED,
             "%s: /clusters/%s does not label the images of this file; export it with --what labels",
-            PATH_TEXT(export->options->operand[0]), export->clusters->name);
-    progress_init(&export->options->call->progress, export->options);
+            PATH_TEXT(options->operand[0]), export->clusters->name);
+    progress_init(&options->call->progress, options);
     enum status status = put_in_order(&tree, err);
     if (status == STATUS_OK)
         status = begin(&tree, err);
     if (status == STATUS_OK)
         status = write_tree(&tree, err);
-    progress_end(&export->options->call->progress);
+    progress_end(&options->call->progress);
     if (status == STATUS_OK)
         status = output_directory_commit(tree.made_in, err);
     end(&tree);
