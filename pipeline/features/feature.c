@@ -477,7 +477,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
         if (strcmp(set->feature[i].name, feature.name) == 0)
             return error_set(err, STATUS_USAGE,
                              "feature '%s': the name %s is taken; give it another as NAME=%s", spec,
-                             feature.name, spec);
+                             feature.name, spec + (kind - copy));
     }
     if (set->counters + feature.words > FEATURE_DIMENSION_MAX ||
         set->values + feature.dimension > FEATURE_DIMENSION_MAX)

@@ -217,7 +217,7 @@ static void several_features(void **state)
     memset(&set, 0, sizeof set);
     assert_int_equal(feature_set_add(&set, "rgb:bins=8", NORMALIZE_L1, &err), STATUS_OK);
     check_refused(&set, "rgb:bins=8,normalize=none", "the name rgb_8 is taken");
-    check_refused(&set, "rgb_8=hsv", "the name rgb_8 is taken");
+    check_refused(&set, "rgb_8=hsv", "the name rgb_8 is taken; give it another as NAME=hsv");
     assert_int_equal(feature_set_add(&set, "counts=rgb:bins=8,normalize=none", NORMALIZE_L1, &err),
                      STATUS_OK);
 
