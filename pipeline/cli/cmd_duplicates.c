@@ -1,4 +1,5 @@
 /* cmd_duplicates.c: clpipe duplicates: groups of copies, the one to keep, a list of the others. */
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/compare.h"
 #include "base/log.h"
@@ -213,14 +214,15 @@ static enum status write_lists(const struct command_state *state, struct error *
 static enum status take_listed(void *context, const char *path, size_t length, struct error *err)
 {
     struct command_state *state = context;
-    char **grown = realloc(state->listed, (state->listed_count + 1) * sizeof *grown);
+    if (array_grow(&state->listed, state->listed_count, sizeof *state->listed, "a list of paths",
+                   err))
+        return err->status;
     char *name = original_name(path);
     name = name ? name : strdup(path);
-    if (grown)
-        state->listed = grown;
-    if (grown && name)
-        grown[state->listed_count++] = name;
-    return grown && name ? STATUS_OK : error_memory(err, length + sizeof *grown, "a list of paths");
+    if (!name)
+        return error_memory(err, length, "a list of paths");
+    state->listed[state->listed_count++] = name;
+    return STATUS_OK;
 }
 
 static enum status read_listed(struct command_state *state, struct error *err)

@@ -304,10 +304,8 @@ static enum status set_value(struct options *options, const struct option *row, 
     }
     case OPTION_LIST: {
         struct text_list *list = place;
-        const char **grown = realloc(list->text, (list->count + 1u) * sizeof *grown);
-        if (!grown)
-            return error_memory(err, sizeof text, "the command line");
-        list->text = grown;
+        if (array_grow(&list->text, list->count, sizeof *list->text, "the command line", err))
+            return err->status;
         list->text[list->count++] = text;
         return STATUS_OK;
     }

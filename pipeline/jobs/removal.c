@@ -3,6 +3,7 @@
  *   members ── checked ── kept and removed ── compared ── read, and checked again */
 #include "jobs/removal.h"
 
+#include "base/array.h"
 #include "base/held.h"
 #include "jobs/confirm.h"
 #include "jobs/reopen.h"
@@ -27,11 +28,10 @@ const char *const removal_texts[REMOVAL_VERDICTS] = {
 
 struct finding {
     struct removal_entry *entry;
-    struct result *result;
     const struct duplicates *found;
     const struct removal_config *config;
     const struct duplicates_config *how;
-    struct workers *workers;
+    struct reopen_config reopen;    /* with the result and the workers */
     uint64_t *rows, *member, reads; /* rows to read, and the members they belong to */
 };
 
@@ -48,9 +48,9 @@ static enum status look_at_files(const struct finding *f, struct error *err)
             watch_show(&f->how->watch, "looking at files", i, f->found->members);
         status = watch_check(&f->how->watch, "checking files", err);
         if (status == STATUS_OK)
-            status = result_image_at(f->result, f->found->member[i].row, &entry->image, err);
+            status = result_image_at(f->reopen.result, f->found->member[i].row, &entry->image, err);
         if (status == STATUS_OK)
-            status = locate_image(&locator, &path, f->result, entry->image.source,
+            status = locate_image(&locator, &path, f->reopen.result, entry->image.source,
                                   entry->image.path_raw, err);
         if (status != STATUS_OK)
             break;
@@ -154,14 +154,13 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
             entry->verdict = equal ? REMOVAL_SAFE : REMOVAL_UNPROVEN;
             if (pairs->count - before >= 2 * PICTURES_EACH)
                 continue;
-            struct code_pair *grown =
-                equal ? pairs->pair : realloc(pairs->pair, (pairs->count + 2) * sizeof *grown);
-            if (!equal && !grown)
-                return error_memory(err, pairs->count * sizeof *grown, "pairs of images");
-            pairs->pair = grown;
-            for (uint16_t mirrored = 0; mirrored < 2 && !equal; mirrored++)
-                grown[pairs->count++] = (struct code_pair){(uint32_t)kept[k], (uint32_t)i,
-                                                           (uint16_t)f->how->near, mirrored};
+            for (uint16_t mirrored = 0; mirrored < 2 && !equal; mirrored++) {
+                if (array_grow(&pairs->pair, pairs->count, sizeof *pairs->pair, "pairs of images",
+                               err))
+                    return err->status;
+                pairs->pair[pairs->count++] = (struct code_pair){(uint32_t)kept[k], (uint32_t)i,
+                                                                 (uint16_t)f->how->near, mirrored};
+            }
         }
         pairs->count = entry->verdict == REMOVAL_SAFE ? before : pairs->count;
     }
@@ -172,10 +171,6 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
 static enum status prove_near(struct code_pairs *pairs, const struct finding *f, struct error *err)
 {
     const uint64_t members = f->found->members;
-    const struct reopen_config reopen = {.result = f->result,
-                                         .workers = f->workers,
-                                         .memory = f->how->memory / 2,
-                                         .watch = f->how->watch};
     struct decode_again *pictures = NULL;
     uint64_t unknown = 0;
     SCOPED_HELD held = {0};
@@ -188,13 +183,13 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         rank[i] = (uint32_t)(f->entry[i].going ? members + i : i);
     }
     if (status == STATUS_OK)
-        status = decode_again_open(&pictures, &reopen, err);
+        status = decode_again_open(&pictures, &f->reopen, err);
     const struct confirm_config confirm = {.pairs = pairs,
                                            .rank = rank,
                                            .row = row,
                                            .classes = (uint32_t)members,
                                            .pictures = pictures,
-                                           .workers = f->workers,
+                                           .workers = f->reopen.workers,
                                            .certain = true,
                                            .memory = f->how->memory / 4,
                                            .watch = f->how->watch};
@@ -229,10 +224,6 @@ static void read_file(void *context, const struct reopened *reopened)
 
 static enum status read_files(struct finding *f, struct error *err)
 {
-    const struct reopen_config config = {.result = f->result,
-                                         .workers = f->workers,
-                                         .memory = f->how->memory / 2,
-                                         .watch = f->how->watch};
     const struct reopen_use use = {.picture = read_file, .context = f, .phase = "reading files"};
     struct reopen *reopen = NULL;
     for (uint64_t i = 0; i < f->found->members; i++)
@@ -244,7 +235,7 @@ static enum status read_files(struct finding *f, struct error *err)
         f->rows[f->reads] = f->found->member[i].row;
         f->member[f->reads++] = i;
     }
-    enum status status = reopen_open(&reopen, &config, err);
+    enum status status = reopen_open(&reopen, &f->reopen, err);
     if (status == STATUS_OK)
         status = reopen_rows(reopen, f->rows, f->reads, &use, err);
     reopen_close(&reopen);
@@ -317,15 +308,20 @@ enum status removal_find(struct removal *out, struct result *result, const struc
 {
     *out = (struct removal){0};
     out->entry = held_array(&out->held, found->members, sizeof *out->entry);
-    struct finding f = {out->entry, result, found, config, how, NULL, NULL, NULL, 0};
+    struct finding f = {
+        .entry = out->entry,
+        .found = found,
+        .config = config,
+        .how = how,
+        .reopen = {.result = result, .memory = how->memory / 2, .watch = how->watch}};
     f.rows = held_array(&out->held, found->members, sizeof *f.rows);
     f.member = held_array(&out->held, found->members, sizeof *f.member);
     enum status status = held_check(&out->held, "groups", err);
     if (status == STATUS_OK)
-        status = workers_open(&f.workers, how->threads, err);
+        status = workers_open(&f.reopen.workers, how->threads, err);
     if (status == STATUS_OK)
         status = find_all(&f, out, err);
-    workers_close(&f.workers);
+    workers_close(&f.reopen.workers);
     return status;
 }
 

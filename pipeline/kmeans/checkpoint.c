@@ -1,5 +1,6 @@
 /* checkpoint.c: reads and writes the state through a single description of it. */
 #include "kmeans/checkpoint.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -74,7 +75,7 @@ static void *make_room(struct codec *codec, void *old, size_t count, size_t each
     return new ? new : old;
 }
 
-/* The history's capacity is a power of two: see fit.c. */
+/* The history grows by array_grow. */
 static void transfer_progress(struct codec *codec, struct cluster_outcome *out)
 {
     transfer(codec, &out->iterations, sizeof out->iterations);
@@ -449,12 +450,9 @@ enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluste
                                uint32_t round, bool replace, struct error *err)
 {
     const uint32_t at = replace ? fits->count - 1 : fits->count;
-    struct cluster_outcome *grown = realloc(fits->fit, (at + 1) * sizeof *grown);
-    fits->fit = grown ? grown : fits->fit;
-    uint32_t *rounds = grown ? realloc(fits->round, (at + 1) * sizeof *rounds) : NULL;
-    fits->round = rounds ? rounds : fits->round;
-    if (!rounds)
-        return error_memory(err, (at + 1) * sizeof *grown, "centroids");
+    if (array_grow(&fits->fit, at, sizeof *fits->fit, "centroids", err) ||
+        array_grow(&fits->round, at, sizeof *fits->round, "centroids", err))
+        return STATUS_FAILED;
     if (!replace)
         fits->fit[at] = (struct cluster_outcome){0};
     fits->count = at;

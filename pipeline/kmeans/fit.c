@@ -14,6 +14,7 @@
  *   fit_update                 inertia and shift; centroids to the means if on the host; empty clusters
  *                              get rows (relocate.h) */
 #include "kmeans/fit.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "kmeans/canonical.h"
 #include "kmeans/outcome.h"
@@ -385,19 +386,6 @@ double fit_tolerance(const struct fit *fit)
 
 /* --- the outcome ----------------------------------------------------------------------------- */
 
-/* Makes room for the inertia of iteration i, counting from 0. The capacity doubles. */
-static enum status extend_history(struct cluster_outcome *out, uint32_t i, struct error *err)
-{
-    if ((i & (i - 1)) != 0)
-        return STATUS_OK;
-    const size_t bytes = (i > 0 ? 2 * (size_t)i : 1) * sizeof *out->inertia_history;
-    double *history = realloc(out->inertia_history, bytes);
-    if (!history)
-        return error_memory(err, bytes, "the history of the inertia");
-    out->inertia_history = history;
-    return STATUS_OK;
-}
-
 /* Iterates until the centroids are final; *labels_current: the labels match them. */
 static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *labels_current,
                            struct error *err)
@@ -410,7 +398,8 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
          i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
         const int64_t start = clock_now();
         struct method_step step = {0};
-        status = extend_history(out, i, err);
+        status = array_grow(&out->inertia_history, i, sizeof *out->inertia_history,
+                            "the history of the inertia", err);
         if (status == STATUS_OK)
             status = fit->method->iterate(&step, method, i, err);
         if (status != STATUS_OK)
