@@ -15,7 +15,7 @@
  * build/release/network_run.
  */
 #include "base/clock.h"
-#include "base/threads.h"
+#include "base/workers.h"
 #include "device/net_step.h"
 #include "device/plan.h"
 #include "net/device_plan.h"
@@ -84,8 +84,9 @@ static uint8_t *store_words(uint8_t *result, const uint32_t *words, const struct
     return result + output_bytes(tensor);
 }
 
-static void *work(void *context)
+static void work(void *context, uint64_t thread)
 {
+    (void)thread;
     struct job *job = context;
     const struct net_model *model = job->model;
     uint8_t *scratch = host_scratch(job->engine);
@@ -102,7 +103,6 @@ static void *work(void *context)
     }
     free(words);
     free(scratch);
-    return NULL;
 }
 
 static double processor_seconds(void)
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
         atomic_store(&job.next, 0);
         const int64_t started = clock_now();
         const double used = processor_seconds();
-        threads_run(work, &job, threads);
+        workers_once(threads, work, &job, threads > 0 ? threads : 1);
         const double now = clock_seconds_since(started), spent = processor_seconds() - used;
         wall = now < wall ? now : wall;
         processors = spent < processors ? spent : processors;

@@ -161,6 +161,17 @@ enum status workers_try(struct workers *workers,
     return attempt.error.status;
 }
 
+void workers_once(unsigned threads, void (*part)(void *context, uint64_t i), void *context,
+                  uint64_t parts)
+{
+    struct workers *workers;
+    if (workers_open(&workers, threads, NULL) == STATUS_OK)
+        workers_run(workers, part, context, parts);
+    for (uint64_t i = 0; i < parts && !workers; i++)
+        part(context, i);
+    workers_close(&workers);
+}
+
 void workers_close(struct workers **workers)
 {
     struct workers *w = *workers;

@@ -26,6 +26,10 @@ enum status workers_try(struct workers *workers,
                         enum status (*part)(void *context, uint64_t i, struct error *err),
                         void *context, uint64_t parts, struct error *err);
 
+/* workers_run by a team of up to `threads` for this call alone; it needs at least the caller. */
+void workers_once(unsigned threads, void (*part)(void *context, uint64_t i), void *context,
+                  uint64_t parts);
+
 /* Accepts a pointer to NULL, and sets *workers to NULL. */
 void workers_close(struct workers **workers);
 

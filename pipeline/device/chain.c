@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/minmax.h"
-#include "base/threads.h"
+#include "base/workers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -129,32 +129,29 @@ void chain_release(struct chain *chain)
     }
 }
 
-/* Work list of the threads that build. */
 struct building {
     struct chain *chain;
-    atomic_uint left;
     enum status status[STEP_NODES_MAX];
     struct error err[STEP_NODES_MAX];
 };
 
-static void *build_steps(void *context)
+/* The last steps first. */
+static void build_step(void *context, uint64_t done)
 {
     struct building *building = context;
-    for (unsigned i; (i = atomic_fetch_sub(&building->left, 1) - 1) < STEP_NODES_MAX;) {
-        const struct chain_node *node = &building->chain->node[i];
-        building->err[i] = (struct error)ERROR_INIT;
-        if (atomic_load(&building->chain->abandoned))
-            building->err[i].status = building->status[i] = STATUS_INTERRUPTED;
-        else if (node->step->build)
-            building->status[i] = node->step->build(node->state, &building->err[i]);
-    }
-    return NULL;
+    const uint64_t i = building->chain->count - 1 - done;
+    const struct chain_node *node = &building->chain->node[i];
+    building->err[i] = (struct error)ERROR_INIT;
+    if (atomic_load(&building->chain->abandoned))
+        building->err[i].status = building->status[i] = STATUS_INTERRUPTED;
+    else if (node->step->build)
+        building->status[i] = node->step->build(node->state, &building->err[i]);
 }
 
 enum status chain_prove(struct chain *chain, struct error *err)
 {
-    struct building building = {.chain = chain, .left = chain->count};
-    threads_run(build_steps, &building, chain->builders);
+    struct building building = {.chain = chain};
+    workers_once(chain->builders, build_step, &building, chain->count);
     for (unsigned i = chain->count; i-- > 0;) {
         struct chain_node *node = &chain->node[i];
         enum status status = building.status[i];

@@ -4,7 +4,6 @@
 
 #include "base/minmax.h"
 #include "base/random.h"
-#include "base/threads.h"
 #include "base/workers.h"
 #include "device/plan.h"
 #include "device/proof.h"
@@ -180,8 +179,10 @@ struct host_job {
     atomic_uint next; /* below `count` at the end: no thread had memory */
 };
 
-static void *compute_pictures(void *context)
+/* One thread's share: the pictures that it takes. */
+static void compute_pictures(void *context, uint64_t thread)
 {
+    (void)thread;
     struct host_job *job = context;
     const struct host_engine *engine = job->net->engine;
     uint8_t *scratch = host_scratch(engine);
@@ -190,7 +191,6 @@ static void *compute_pictures(void *context)
         host_engine_words((uint32_t *)(void *)job->rows[i], engine, scratch, job->net->output);
     }
     free(scratch);
-    return NULL;
 }
 
 /* The host's engine uses as many threads as the device has compute units. */
@@ -198,11 +198,12 @@ static enum status compute_all(struct host_job *job, struct error *err)
 {
     const struct feature_net *net = &job->net->feature->net;
     const uint32_t units = ocl_context_device(job->net->context)->compute_units;
+    const uint32_t threads = min_u32(units, job->count);
     uint32_t values = net->values;
     if (!job->net->engine)
         return runtime_rows(net->runtime, &net->job, &values, job->pictures, job->rows, job->count,
                             err);
-    threads_run(compute_pictures, job, min_u32(units, job->count));
+    workers_once(threads, compute_pictures, job, threads);
     return job->next >= job->count
                ? STATUS_OK
                : error_memory(err, host_scratch_bytes(job->net->engine), "the values of a network");

@@ -4,14 +4,13 @@
 
 #include "base/log.h"
 #include "base/process.h"
-#include "base/threads.h"
+#include "base/workers.h"
 #include "ocl/ocl.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,17 +90,16 @@ enum status ocl_trial(unsigned device, const char *source, const char *options, 
 struct sharing {
     unsigned device, count;
     const char *source, *const *options;
-    atomic_uint process;
 };
 
 /* Has a process compile its share of the programs. */
-static void *compile_share(void *context)
+static void compile_share(void *context, uint64_t process)
 {
-    struct sharing *sharing = context;
+    const struct sharing *sharing = context;
     int status = 0;
     const int file = memfd_create("clpipe-programs", MFD_CLOEXEC);
     bool asked = file >= 0 && dprintf(file, "%u%c%s%c", sharing->device, 0, sharing->source, 0) > 0;
-    for (unsigned i = sharing->process++; i < sharing->count && asked; i += PROCESSES)
+    for (uint64_t i = process; i < sharing->count && asked; i += PROCESSES)
         asked = dprintf(file, "%s%c", sharing->options[i], 0) > 0;
     const int code = asked ? run(&status, file) : errno;
     if (code || status != 0)
@@ -109,7 +107,6 @@ static void *compile_share(void *context)
                     code ? strerror(code) : "ended", status);
     if (file >= 0)
         close(file);
-    return NULL;
 }
 
 void ocl_trial_compile(unsigned device, const char *source, const char *const *options,
@@ -117,8 +114,9 @@ void ocl_trial_compile(unsigned device, const char *source, const char *const *o
 {
     struct sharing sharing = {
         .device = device, .source = source, .options = options, .count = count};
+    const unsigned processes = count < PROCESSES ? count : PROCESSES;
     if (enabled)
-        threads_run(compile_share, &sharing, count < PROCESSES ? count : PROCESSES);
+        workers_once(processes, compile_share, &sharing, processes);
 }
 
 int ocl_trial_serve(void)

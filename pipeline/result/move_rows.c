@@ -6,7 +6,7 @@
  * written later, they are not digested on the way but read back at the end. */
 #include "result/move_rows.h"
 #include "base/minmax.h"
-#include "base/threads.h"
+#include "base/workers.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,8 +317,10 @@ static void fail(struct moving *moving, const struct error *error)
     raw_turns_fail(&moving->turns);
 }
 
-static void *do_ranges(void *context)
+/* One thread's share: the ranges that it takes. */
+static void do_ranges(void *context, uint64_t thread)
 {
+    (void)thread;
     struct moving *moving = context;
     const struct move *move = moving->move;
     struct buffers b = {.span = malloc(SPAN_BYTES),
@@ -342,16 +344,16 @@ static void *do_ranges(void *context)
     free(b.span);
     free(b.lengths);
     free(b.taken);
-    return NULL;
 }
 
 static enum status run(struct moving *moving, struct error *err)
 {
-    const unsigned threads =
+    const unsigned most =
         moving->move->threads < MOST_THREADS ? moving->move->threads : MOST_THREADS;
+    const unsigned threads = (unsigned)min_u64(moving->ranges, most > 0 ? most : 1);
     moving->next = 0;
     moving->caller = pthread_self();
-    threads_run(do_ranges, moving, (unsigned)min_u64(moving->ranges, threads > 0 ? threads : 1));
+    workers_once(threads, do_ranges, moving, threads);
     if (moving->failed && err)
         *err = moving->error;
     return moving->failed ? moving->error.status : STATUS_OK;
