@@ -632,7 +632,8 @@ static enum status write_values(struct export *export, const struct value_table 
     const size_t row_bytes = (size_t)table->dimension * 4;
     const uint64_t fit = ((uint64_t)4 << 20) / (row_bytes + 1) + 1;
     const uint64_t step = fit < table->rows ? fit : table->rows ? table->rows : 1;
-    unsigned char *values = malloc((size_t)step * row_bytes + 1);
+    SCOPED_HELD held = {0};
+    unsigned char *values = held_array(&held, step, row_bytes);
     struct workers *workers = NULL;
     struct formatter text = {.export = export,
                              .values = values,
@@ -640,15 +641,13 @@ static enum status write_values(struct export *export, const struct value_table 
                              .is_float = strcmp(table->type, "<f4") == 0,
                              .place = (size_t)table->dimension * VALUE_TEXT + 4};
     if (!npy)
-        text.text = malloc((size_t)step * text.place);
-    enum status status = STATUS_OK;
+        text.text = held_array(&held, step, text.place);
+    enum status status = held_check(&held, "rows of values", err);
     export->table.names = table->key ? numbers : images;
-    if (!values || (!npy && !text.text))
-        status = error_memory(err, (size_t)step * (row_bytes + text.place), "rows of values");
-    else if (npy)
+    if (status == STATUS_OK && npy)
         status = npy_write_header(export->sink.fd, table->type, table->rows,
                                   table->name ? table->dimension : 0, export->sink.path, err);
-    else
+    else if (status == STATUS_OK)
         status = workers_open(&workers, compute_threads(&export->own->common), err);
     if (status == STATUS_OK)
         table_begin(&export->table, table->name, table->dimension);
@@ -671,8 +670,6 @@ static enum status write_values(struct export *export, const struct value_table 
         show(export, at, table->rows);
     }
     workers_close(&workers);
-    free(values);
-    free(text.text);
     return status;
 }
 

@@ -1,13 +1,13 @@
 /* label_rows.c: transform, then the canonical distance to every centroid. No filter: the rows come
  * from images just decoded by an update, which takes far longer. */
 #include "kmeans/label_rows.h"
+#include "base/held.h"
 #include "base/workers.h"
 #include "kmeans.h"
 #include "kmeans/canonical.h"
 #include "kmeans/transform.h"
 #include "matrix/projected.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Rows that one thread takes at a time. */
@@ -60,12 +60,12 @@ enum status label_rows(int32_t *labels, float *distances, const float *rows, uin
     if (!projection_space(&space, metric))
         return error_set(err, STATUS_FAILED, "there is no metric '%s'", metric);
     struct workers *workers = NULL;
-    enum status status = STATUS_FAILED;
     uint64_t known = 0;
     while (known < count && labels[known] >= 0)
         known++;
     const uint32_t searched = known < count ? k : 0;
-    float *padded = calloc((size_t)searched * stride + 1, sizeof *padded);
+    SCOPED_HELD held = {0};
+    float *padded = held_array(&held, (uint64_t)searched * stride, sizeof *padded);
     struct job job = {.transform = {.metric = (enum cluster_metric)space,
                                     .dimension = dimension,
                                     .stride = stride,
@@ -77,12 +77,10 @@ enum status label_rows(int32_t *labels, float *distances, const float *rows, uin
                       .centroids = padded,
                       .count = count,
                       .k = k,
-                      .space = calloc(2 * (size_t)parts + 1, stride * sizeof *job.space),
+                      .space = held_array(&held, 2 * parts, stride * sizeof *job.space),
                       .stop = stop};
-    if (!padded || !job.space) {
-        error_memory(err, ((size_t)searched + 2 * parts) * stride * sizeof *padded, "labels");
-        goto out;
-    }
+    if (held_check(&held, "labels", err) != STATUS_OK)
+        return err->status;
     for (uint32_t c = 0; c < searched; c++)
         memcpy(padded + (size_t)c * stride, centroids + (size_t)c * dimension,
                dimension * sizeof *padded);
@@ -91,10 +89,6 @@ enum status label_rows(int32_t *labels, float *distances, const float *rows, uin
     else
         for (uint64_t part = 0; part < parts; part++)
             label_part(&job, part);
-    status = stop_check(stop, "labelling new images", err);
-out:
     workers_close(&workers);
-    free(padded);
-    free(job.space);
-    return status;
+    return stop_check(stop, "labelling new images", err);
 }

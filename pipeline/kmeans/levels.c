@@ -245,15 +245,12 @@ static enum status prepend_history(struct cluster_outcome *found,
                                    const struct cluster_outcome *before, struct error *err)
 {
     const size_t all = (size_t)before->iterations + found->iterations;
-    double *history = malloc((all + 1) * sizeof *history);
+    double *history = realloc(found->inertia_history, (all + 1) * sizeof *history);
     if (!history)
         return error_memory(err, (all + 1) * sizeof *history, "the inertia of iterations");
+    memmove(history + before->iterations, history, found->iterations * sizeof *history);
     if (before->iterations > 0)
         memcpy(history, before->inertia_history, before->iterations * sizeof *history);
-    if (found->iterations > 0)
-        memcpy(history + before->iterations, found->inertia_history,
-               found->iterations * sizeof *history);
-    free(found->inertia_history);
     found->inertia_history = history;
     found->iterations = (uint32_t)all;
     return STATUS_OK;

@@ -1,5 +1,6 @@
 /* seed.c: the ways to choose initial centroids. */
 #include "kmeans/seed.h"
+#include "base/held.h"
 #include "base/parse.h"
 #include "kmeans/canonical.h"
 #include <math.h>
@@ -364,57 +365,45 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
                               .round = round,
                               .stream = stream};
     const uint32_t room = parallel->capacity - parallel->count;
-    enum status status = STATUS_FAILED;
+    SCOPED_HELD held = {0};
     struct pick {
         uint64_t count, farthest;
         double distance; /* of the farthest row */
-    } *picks = calloc(comm->size, sizeof *picks), *own;
-    size_t *ends = calloc(comm->size, sizeof *ends);
-    uint64_t *rows = malloc(((size_t)room + 1) * sizeof *rows), *all = NULL;
+    } *picks = held_array(&held, comm->size, sizeof *picks), *own;
+    size_t *ends = held_array(&held, comm->size, sizeof *ends);
+    uint64_t *rows = held_array(&held, room + 1ull, sizeof *rows);
     *picked = 0;
-    if (!picks || !ends || !rows) {
-        error_memory(err, room * sizeof *rows, "candidates of k-means||");
-        goto out;
-    }
+    if (held_check(&held, "candidates of k-means||", err) != STATUS_OK)
+        return err->status;
     own = &picks[comm->rank];
-    status = pick_own_rows(&own->count, rows, &draw, err);
-    if (status != STATUS_OK)
-        goto out;
+    if (pick_own_rows(&own->count, rows, &draw, err) != STATUS_OK)
+        return err->status;
     if (own->count == 0) { /* used only if no rank picks any */
         const uint64_t farthest = farthest_own_row(parallel);
         own->farthest = parallel->data->share.first + farthest;
         own->distance = parallel->distances[farthest];
     }
-    status = comm_gather_each(comm, picks, sizeof *picks, err);
-    if (status != STATUS_OK)
-        goto out;
+    if (comm_gather_each(comm, picks, sizeof *picks, err) != STATUS_OK)
+        return err->status;
     uint64_t total = 0;
     uint32_t best = 0;
     for (uint32_t rank = 0; rank < comm->size; rank++) {
         total += picks[rank].count;
-        ends[rank] = total * sizeof *all;
+        ends[rank] = total * sizeof *rows;
         best = picks[rank].distance > picks[best].distance ? rank : best;
     }
-    all = malloc(total * sizeof *all + 1);
-    if (!all) {
-        status = error_memory(err, total * sizeof *all, "candidates of k-means||");
-        goto out;
-    }
+    uint64_t *all = held_array(&held, total, sizeof *all);
+    if (held_check(&held, "candidates of k-means||", err) != STATUS_OK)
+        return err->status;
     memcpy((char *)all + ends[comm->rank] - own->count * sizeof *all, rows,
            own->count * sizeof *all);
-    status = comm_gather(comm, all, ends, err);
-    if (status != STATUS_OK)
-        goto out;
+    if (comm_gather(comm, all, ends, err) != STATUS_OK)
+        return err->status;
     *picked = total < room ? (uint32_t)total : room;
     memcpy(parallel->rows, all, *picked * sizeof *all);
     if (*picked == 0 && room > 0)
         parallel->rows[(*picked)++] = picks[best].farthest;
-out:
-    free(picks);
-    free(ends);
-    free(rows);
-    free(all);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status gather_candidates(struct parallel *parallel, const struct cluster_config *config,
