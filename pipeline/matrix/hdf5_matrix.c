@@ -1,6 +1,7 @@
 /* hdf5_matrix.c: a matrix in a foreign HDF5 file. */
 #include "matrix/hdf5_matrix.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "matrix/h5_driver.h"
 #include "matrix/h5_error.h"
 #include "matrix/raw.h"
@@ -47,7 +48,7 @@ static bool describe(char *text, size_t size, hid_t dataset, bool vector)
 
 struct listing {
     char *text;
-    size_t size, used;
+    size_t size;
     unsigned named, visited, most;
     const char *path;
     struct error *unreadable; /* the first unreadable object */
@@ -64,11 +65,8 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
     if (object < 0 && listing->unreadable->status == STATUS_OK)
         h5_fail(listing->unreadable, "H5Oopen", "read", listing->path);
     if (object > 0 && H5Iget_type(object) == H5I_DATASET &&
-        describe(text, sizeof text, object, false) && listing->used < listing->size) {
-        const char *shown = PATH_TEXT_IN(160, name);
-        listing->used +=
-            (size_t)snprintf(listing->text + listing->used, listing->size - listing->used, "%s/%s",
-                             listing->named ? ", " : "", shown);
+        describe(text, sizeof text, object, false)) {
+        text_add(listing->text, listing->size, ", ", "/%s", PATH_TEXT_IN(160, name));
         listing->named++;
     }
     return 0;
@@ -78,7 +76,7 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
 static void list_matrices(char *text, size_t size, hid_t file, unsigned most, const char *path,
                           struct error *unreadable)
 {
-    struct listing listing = {text, size, 0, 0, 0, most, path, unreadable};
+    struct listing listing = {text, size, 0, 0, most, path, unreadable};
     text[0] = 0;
     H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
 }

@@ -119,11 +119,9 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
         return error_set(err, STATUS_USAGE, "%s: %s", where, why.sentence);
     if (codebooks->count == 0)
         return error_set(err, STATUS_USAGE, "%s has no codebook", where);
-    for (unsigned i = 0; i < codebooks->count; i++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%.63s: %.120s", used ? "; " : "",
-                 codebooks->stored[i].name, codebooks->stored[i].spec);
-    }
+    for (unsigned i = 0; i < codebooks->count; i++)
+        text_add(names, sizeof names, "; ", "%.63s: %.120s", codebooks->stored[i].name,
+                 codebooks->stored[i].spec);
     return error_set(err, STATUS_USAGE, "no codebook of %s fits feature %s (%s)", where,
                      feature->name, names);
 }
@@ -269,30 +267,27 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
 enum status codebook_groups_verify(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
+    struct codebooks read = {.stored = NULL};
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     enum status status =
         h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        struct codebooks one = {.stored = NULL};
         struct error why = ERROR_INIT;
-        if (read_codebook(&one, result, all, names.name[i], &why) != STATUS_OK)
+        if (read_codebook(&read, result, all, names.name[i], &why) != STATUS_OK)
             verify_broken(verify, "/" GROUP "/%s: %s", names.name[i], why.sentence);
-        codebooks_clear(&one);
     }
     for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
         const struct result_feature *feature = &result->features[i];
         const char *option = strstr(feature->spec, OPTION);
-        struct codebooks one = {.stored = NULL};
         char digest[FEATURE_DIGEST] = "";
-        if (!option)
-            continue;
-        if (codebooks_read(&one, result, feature->name, NULL) == STATUS_OK && one.count == 1)
-            feature_codebook_digest(digest, &one.stored[0].codebook);
-        if (strncmp(option + strlen(OPTION), digest, FEATURE_DIGEST - 1) != 0)
+        for (unsigned c = 0; option && c < read.count; c++)
+            if (strcmp(read.stored[c].name, feature->name) == 0)
+                feature_codebook_digest(digest, &read.stored[c].codebook);
+        if (option && strncmp(option + strlen(OPTION), digest, FEATURE_DIGEST - 1) != 0)
             verify_broken(verify, "/features/%s: its codebook is not in the file", feature->name);
-        codebooks_clear(&one);
     }
+    codebooks_clear(&read);
     return status;
 }
 

@@ -188,12 +188,11 @@ void flags_clear(struct flags *flags)
 
 char *flags_text(char text[FLAGS_TEXT], uint32_t flags, char sign)
 {
-    size_t used = 0;
+    const char separator[] = {sign, '\0'};
     *text = '\0';
     for (unsigned k = 0; k < FLAGS; k++)
         if (flags >> k & 1)
-            used += (size_t)snprintf(text + used, FLAGS_TEXT - used, "%.*s%s", used > 0, &sign,
-                                     flag_names[k]);
+            text_add(text, FLAGS_TEXT, separator, "%s", flag_names[k]);
     return text;
 }
 

@@ -425,8 +425,7 @@ static enum status write_output(struct repair *r, struct error *err)
                               .threads = cpus_available(),
                               .sidecars = r->sidecars,
                               .run = config->run,
-                              .replaced = r->result,
-                              .runs_of = r->result};
+                              .replaced = r->result};
     enum status status = STATUS_OK;
     log_input_init(&input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {

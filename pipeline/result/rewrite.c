@@ -329,7 +329,7 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
 
 static enum status write_runs(struct writing *w, struct error *err)
 {
-    struct result *from = w->rewrite->runs_of;
+    struct result *from = w->rewrite->carry ? w->rewrite->replaced : NULL;
     const struct copies copies = {.from = from, .to = w->file};
     const unsigned count = from ? from->run_count : 0;
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
@@ -341,7 +341,7 @@ static enum status write_runs(struct writing *w, struct error *err)
         snprintf(name, sizeof name, "/runs/%llu", (unsigned long long)from->runs[i]);
         status = copies_make(&copies, name, err);
     }
-    if (!status && from && from->run_clusters && w->rewrite->carry)
+    if (!status && from && from->run_clusters)
         status = h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, err);
     w->report->run = count > 0 ? from->runs[count - 1] + 1 : 0;
     if (!status)

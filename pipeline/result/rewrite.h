@@ -30,10 +30,9 @@ struct rewrite {
     /* Without `replaced`: the file whose data of other programs is kept; not positive: none. */
     hid_t others_of;
     const struct row_map *map; /* if `replaced` is set: the old row of each row */
-    /* other objects kept from `replaced` (this sets its file and path); NULL: none */
+    /* other objects, and runs, kept from `replaced` (this sets its file and path); NULL: none */
     struct carry *carry;
     struct result *classes_of; /* without `carry`: result whose classes are copied; NULL: none */
-    struct result *runs_of;    /* the result whose runs precede this one; NULL: none */
     struct watch watch;        /* shows parts of the rows */
 };
 

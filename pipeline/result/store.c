@@ -538,7 +538,6 @@ static enum status write_file(struct store *store, const struct new_rows *rows, 
         rewrite.map = &map;
         rewrite.carry = config->fresh ? NULL : &carry;
     }
-    rewrite.runs_of = rewrite.carry ? store->replaced : usable(store);
     if (!status)
         tell_damage(usable(store), rewrite.carry);
     if (!status && store->sidecars)

@@ -3,6 +3,7 @@
 #include "result/words.h"
 #include "base/held.h"
 #include "base/minmax.h"
+#include "base/text.h"
 #include "result/class_layer.h"
 #include "result/feature_matrix.h"
 #include <math.h>
@@ -331,11 +332,9 @@ unsigned words_of_cluster(struct word out[WORDS_MOST], struct words *w, uint32_t
 
 char *words_text(char *text, size_t size, const struct word *word, unsigned count)
 {
-    size_t used = 0;
     *text = '\0';
-    for (unsigned i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s %.0f %%", i ? ", " : "",
-                                 word[i].text, 100 * word[i].share);
+    for (unsigned i = 0; i < count; i++)
+        text_add(text, size, ", ", "%s %.0f %%", word[i].text, 100 * word[i].share);
     return text;
 }
 
