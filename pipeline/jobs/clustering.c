@@ -4,7 +4,7 @@
  *                  │                 ▲            │                                  ▲
  *             identity of       contexts of       └──> agreement with folders ───────┤
  *             the rows          the devices                                          │
- *                  └──> target: are the clusters there already? ─────────────────────┘
+ *                  └──> claim: are the clusters there already? ──────────────────────┘
  *
  * Everything that can be checked without a device is checked before devices are opened. HDF5 is
  * called only by the calling thread and, during cluster_run, by the thread that reads rows. */
