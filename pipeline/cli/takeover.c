@@ -357,7 +357,8 @@ out:
     return status;
 }
 
-/* --normalize, --blur and --store without --feature must match the file's features. */
+/* --normalize, --blur and --store without --feature must match the file's features, except those of quality, which
+ * have none of them. */
 static enum status check_without_specs(const struct takeover *t, struct error *err)
 {
     const struct ingest_options *ingest = &t->options;
@@ -365,6 +366,8 @@ static enum status check_without_specs(const struct takeover *t, struct error *e
     const char *shown = PATH_TEXT(options->output);
     for (unsigned i = 0; i < t->old.features.count; i++) {
         const struct feature *feature = &t->old.features.feature[i];
+        if (feature->kind == &feature_quality)
+            continue;
         const char *option = options_given(options, "normalize") &&
                                      feature->normalize != (enum feature_normalize)ingest->normalize
                                  ? "--normalize"

@@ -216,6 +216,10 @@ def test_an_unfinished_run_with_quality_is_resumed(tmp_path):
     assert resumed.returncode == 1 and (tmp_path / "f.h5").exists(), resumed.stderr
     with h5py.File(tmp_path / "f.h5") as file:
         assert set(file["features"]) == {"rgb_256", "quality"}
+    # An update may repeat options that quality does not have.
+    update = ["ingest", tmp_path / "p", "-o", tmp_path / "f.h5", "-q", "--normalize"]
+    assert run_clpipe(*update, "l1").returncode == 1
+    check_one_error(run_clpipe(*update, "hellinger"), 2, "--normalize differs", "rgb_256 is rgb:")
 
 
 def test_quality_is_not_used_for_comparison(flagged):
