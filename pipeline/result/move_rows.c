@@ -337,8 +337,9 @@ static void do_ranges(void *context, uint64_t thread)
         if (error.status)
             fail(moving, &error);
         const uint64_t done = atomic_fetch_add(&moving->done, 1) + 1;
-        if (pthread_equal(pthread_self(), moving->caller))
-            watch_show(&move->watch, "writing the file", done, moving->ranges);
+        if (pthread_equal(pthread_self(), moving->caller)) /* the rest counts as done */
+            watch_show(&move->watch, "writing the file", min_u64(done, moving->ranges),
+                       moving->ranges);
     }
     free(b.rows);
     free(b.span);

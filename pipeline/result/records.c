@@ -225,9 +225,10 @@ enum status records_open(struct records *out, int directory, const char *path, b
     char shown[320];
     *out = (struct records){.directory = directory, .path = strdup(path)};
     out->readers = calloc(1, sizeof *out->readers);
+    if (out->readers)
+        pthread_mutex_init(&out->readers->lock, NULL);
     if (!out->path || !out->readers)
         return error_memory(err, strlen(path), "a file name");
-    pthread_mutex_init(&out->readers->lock, NULL);
     enum status status = none ? STATUS_OK : refuse_old(out, err);
     if (status || none)
         return status;
@@ -337,13 +338,18 @@ static enum status descriptor_of(int *fd, bool *opened, const struct records *re
                                  const struct records_log *log, struct error *err)
 {
     char shown[320];
+    struct stat st;
     *fd = log->fd;
     *opened = log->fd < 0;
-    if (*opened)
-        *fd = openat(records->directory, log->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return *fd >= 0 ? STATUS_OK
-                    : error_errno(err, STATUS_FAILED, errno, "openat", "cannot read %s",
-                                  shown_log(shown, sizeof shown, records, log->name));
+    if (*opened) /* O_NONBLOCK: what has the log's name now may be a FIFO */
+        *fd = openat(records->directory, log->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (*fd < 0 || (*opened && fstat(*fd, &st)))
+        return error_errno(err, STATUS_FAILED, errno, *fd < 0 ? "openat" : "fstat",
+                           "cannot read %s", shown_log(shown, sizeof shown, records, log->name));
+    return !*opened || S_ISREG(st.st_mode)
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "%s is not a regular file",
+                           shown_log(shown, sizeof shown, records, log->name));
 }
 
 /* Reads the header of a block. STATUS_END: there is no block. */

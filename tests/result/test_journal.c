@@ -281,10 +281,34 @@ static void test_taken_over(void **state)
     assert_int_equal(rmdir(path[0]), 0);
 }
 
+/* A log that is opened for each read, and whose name a FIFO has taken, is an error. */
+static void test_fifo(void **state)
+{
+    struct place *place = *state;
+    const int directory = place->workdir->directory;
+    struct records logs;
+    struct error err = ERROR_INIT;
+    assert_int_equal(records_open(&logs, directory, place->workdir->path, true, NULL), STATUS_OK);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(records_create(&logs, "{}", NULL), STATUS_OK);
+    records_clear(&logs);
+    assert_int_equal(records_open(&logs, directory, place->workdir->path, false, NULL), STATUS_OK);
+    assert_int_equal(logs.logs, 20);
+    unsigned closed = 0;
+    while (logs.log[closed].fd >= 0)
+        assert_true(++closed < 20);
+    assert_int_equal(unlinkat(directory, logs.log[closed].name, 0), 0);
+    assert_int_equal(mkfifoat(directory, logs.log[closed].name, 0600), 0);
+    assert_int_equal(records_scan(&logs, widths, 2, NULL, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "is not a regular file"));
+    records_clear(&logs);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_order, place_open, place_close),
     cmocka_unit_test_setup_teardown(test_columns, place_open, place_close),
     cmocka_unit_test_setup_teardown(test_stopped_and_resumed, place_open, place_close),
     cmocka_unit_test_setup_teardown(test_taken_over, place_open, place_close),
+    cmocka_unit_test_setup_teardown(test_fifo, place_open, place_close),
 };
 TEST_GROUP(journal, NULL, NULL)

@@ -122,6 +122,13 @@ static hid_t make_text(hid_t file, const char *name, size_t width)
     return dataset;
 }
 
+static void check_progress(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    (void)context;
+    (void)phase;
+    assert_in_range(done, 1, total);
+}
+
 static enum status make_file(struct made *made, const char *name, const struct row_list *list,
                              uint64_t broken, unsigned threads, struct error *err)
 {
@@ -141,7 +148,10 @@ static enum status make_file(struct made *made, const char *name, const struct r
                                                .fill = c == WIDE ? fill : NULL,
                                                .list = list,
                                                .input = input};
-    const struct move move = {.column = made->column, .columns = COLUMNS, .threads = threads};
+    const struct move move = {.column = made->column,
+                              .columns = COLUMNS,
+                              .threads = threads,
+                              .watch.show = check_progress};
     enum status status = move_measure(&move, err);
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(made->column[TEXT].row_bytes, 40);
