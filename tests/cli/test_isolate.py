@@ -371,6 +371,7 @@ def test_the_process_that_starts_workers_is_killed(pictures, wrong_libpng, tmp_p
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.deep
 def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
     secret = os.open(tmp_path / "secret", os.O_RDWR | os.O_CREAT)
     folder = pictures(203)

@@ -480,6 +480,7 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
     assert digest(place / "parts.h5") == digest(place / "x.h5")
 
 
+@pytest.mark.deep
 def test_stop_cluster(whole, tmp_path):
     """The file does not change; see test_checkpoint.py for the checkpoint."""
     features = (whole["place"] / "features.h5").read_bytes()

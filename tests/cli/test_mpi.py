@@ -229,7 +229,7 @@ def test_a_rank_that_waits_is_stopped(mpirun, place, tmp_path, clusters):
     assert (tmp_path / STATE).exists() and not (tmp_path / "x.h5").exists()
 
 
-@pytest.mark.variations
+@pytest.mark.deep
 def test_one_clear_line(mpirun, place, tmp_path):
     """Errors are reported once, and a module for an MPI other than the launcher's is refused."""
     result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 2100, "-o", "x.h5"),

@@ -278,6 +278,7 @@ def test_flags_of_quality(browser, tmp_path):
     assert [sample["path"] for sample in samples if "dark" in sample["flags"]] == [f"night {i}.png" for i in range(3)]
 
 
+@pytest.mark.deep
 def test_levels_open_and_close(browser, result, tmp_path):
     """Levels open from the coarsest clusters down to cards of the finest, whatever the numbering, and remain
     open when the page is shown again."""
