@@ -10,7 +10,7 @@
 /* Opens the blobs of a file with `rows` images. */
 struct blob_reader;
 /* *out is NULL if the file has no such group. A blob of more than `most` bytes counts as damage.
- * `group`, and `path` for messages, must outlive the reader. */
+ * `group` must outlive the reader. */
 enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
                              uint64_t most, struct error *err);
 void blob_reader_close(struct blob_reader **reader);
