@@ -34,7 +34,7 @@ struct cluster_job {
     bool replaces;         /* clusters of that name exist and are replaced */
     bool found;            /* the same clusters already exist */
     /* Other values to store: name, metric, init (for levels above: init_above), seed, by_run,
-     * weights; agreement and sweep come from the report. */
+     * weights, agreement with folders; the sweep comes from the report. */
     struct result_clustering about;
     const char *init_above;
 };

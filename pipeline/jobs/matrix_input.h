@@ -52,8 +52,8 @@ enum status matrix_input_reading(struct row_tree **tree, struct matrix_input *in
 /* matrix_input_identity by the rule of `content`, which may be an older one. */
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
                                    struct error *err);
-/* Leaves out, with a notice, the rows of a clpipe file that the metric cannot compare, which
- * `threads` threads find: `source` has the others. STATUS_FAILED: none remain or, unless `missing`,
+/* Leaves out, with a notice, the rows of a clpipe file that the metric cannot compare, which the
+ * machine's threads find: `source` has the others. STATUS_FAILED: none remain or, unless `missing`,
  * an imported feature lacks values for some images. */
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
                                  bool missing, const struct clustering_machine *machine,

@@ -507,5 +507,6 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
         status = davies_bouldin(&out->davies_bouldin, measures, err);
     if (status == STATUS_OK)
         out->calinski_harabasz = calinski_harabasz(measures);
+    lane_settle(measures->shard->lane); /* after a stop, the centroids may still be on their way */
     return status;
 }
