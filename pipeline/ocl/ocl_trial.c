@@ -32,26 +32,19 @@ void ocl_trial_enable(void)
     enabled = true;
 }
 
-/* Runs the second process with the file as input, to which it appends its output; 0 or errno. */
+/* Runs the second process with the file as input, to which it appends its output; 0 or errno. It inherits
+ * the blocked signals of a program that handles them: a Ctrl-C is the first process's to report. */
 static int run(int *status, int file)
 {
     static char *const arguments[] = {"clpipe", OCL_TRIAL_ARGUMENT, NULL};
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
     pid_t process;
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     lseek(file, 0, SEEK_SET);
     posix_spawn_file_actions_init(&actions);
     for (int fd = 0; fd <= 2; fd++)
         posix_spawn_file_actions_adddup2(&actions, file, fd);
-    const int code =
-        posix_spawn(&process, "/proc/self/exe", &actions, &attributes, arguments, environ);
+    const int code = posix_spawn(&process, "/proc/self/exe", &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     while (code == 0 && waitpid(process, status, 0) < 0 && errno == EINTR)
         ;
     return code;

@@ -8,6 +8,7 @@ which is printed."""
 
 import base64
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import os
@@ -19,10 +20,11 @@ import subprocess
 import threading
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 
-from conftest import ALL, CLPIPE, LONG, SEED, digest, log_bytes, log_records, run_clpipe, spoil
+from conftest import ALL, CLPIPE, LONG, SEED, descendants, digest, log_bytes, log_records, run_clpipe, spoil
 
 KILLS = 1000 if LONG else 200 if ALL else 40
 # The number of chains of kills that run at the same time.
@@ -507,6 +509,26 @@ def test_second_interrupt_ends_at_once(many, tmp_path):
     # Either the run had already sealed its work, or the second signal ended it.
     assert process.returncode in (4, 130)
     assert os.listdir(tmp_path) == ["x.h5.partial"]
+
+
+@pytest.mark.deep
+def test_interrupt_while_kernels_are_compiled(many, tmp_path):
+    """A Ctrl-C reaches the process that compiles, too."""
+    cold = {"POCL_CACHE_DIR": str(tmp_path / "cold"), "CLPIPE_CACHE_DIR": str(tmp_path / "cold")}
+    process = subprocess.Popen([str(CLPIPE), "ingest", str(many), "-o", "x.h5", "--feature", "hsv", "-q"], cwd=tmp_path,
+                               env={**os.environ, **cold}, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def compiles():
+        for pid in descendants():
+            with contextlib.suppress(OSError):  # it has ended
+                if b"--try-to-compile" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return True
+        return process.poll() is not None
+
+    wait_until(compiles)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 4 and "cannot be" not in said, said
 
 
 # --- earlier releases ---------------------------------------------------------------------------------
