@@ -78,6 +78,7 @@ def test_draw_misuse(tmp_path):
     assert "No such file or directory" in missing.stderr
 
 
+@pytest.mark.deep
 def test_labels_name_every_picture(sample):
     labels = read_labels(sample)
     assert collections.Counter(labels.values()) == {name: 16 for name in CLASSES}

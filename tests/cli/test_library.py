@@ -179,6 +179,7 @@ class Mallinfo(ctypes.Structure):
                                                      "fsmblks", "uordblks", "fordblks", "keepcost")]
 
 
+@pytest.mark.deep
 def test_memory_of_many_fits(library, handle):
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("the C library has no mallinfo2")

@@ -208,6 +208,7 @@ def test_few_processes(fresh, tmp_path, place, most):  # noqa: F811
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.deep
 def test_too_few_descriptors_do_not_fail_a_picture(fresh):
     """28 descriptors for 16 threads: files wait for each other."""
     directory = fresh("few")
