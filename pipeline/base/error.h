@@ -109,6 +109,7 @@ enum status error_remedy(struct error *err, enum remedy remedy);
 
 /* Writes the error as one line without a newline, always terminated; returns buffer. */
 const char *error_line(char *buffer, size_t size, const struct error *err);
+/* The same in a buffer that lasts until the enclosing block ends. */
 #define ERROR_LINE(err) error_line((char[1200]){0}, 1200, err)
 
 /* "ENOSPC" for ENOSPC; "E#123" for a number without a name. The result is static or thread-local.

@@ -47,6 +47,7 @@ struct cluster_sweep {
     char reason[256];   /* why this k: a sentence without its full stop */
     uint32_t suggested; /* index into values; while k-means runs */
 };
+/* Frees the values and resets it. */
 void cluster_sweep_clear(struct cluster_sweep *sweep);
 /* The measure of value i by which k was chosen. */
 double cluster_sweep_score(const struct cluster_sweep *sweep, uint32_t i);

@@ -38,6 +38,7 @@ void report_cluster(struct json *json, const struct clustering_report *result);
  * have no values. */
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
                      const struct result_clusters *clusters, const struct cluster_sweep *sweep);
+/* Writes purity, NMI and ARI to the open object. */
 void report_agreement(struct json *json, const struct cluster_agreement *agreement);
 
 /* Writes the command's report to the file of --json, if given and the report is complete. */
