@@ -3,10 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The first usable one is chosen; the last always is. */
-static const struct assigner *const table[ASSIGNERS] = {&assigner_float16, &assigner_float32};
-
-enum status assign_open(struct assign *assign, struct filter *filter, struct error *err)
+enum status assign_open(struct assign *assign, struct lane_held **held, struct filter *filter,
+                        struct error *err)
 {
     struct data *data = filter->data;
     *assign = (struct assign){.lane = data->lane, .data = data, .filter = filter};
@@ -14,55 +12,26 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
     const struct lane_wanted lists[] = {BUFFER(assign->all, list), BUFFER(assign->moved, list),
                                         BUFFER(assign->undecided, list),
                                         BUFFER(assign->limits, list)};
-    if (lane_hold(&assign->held, data->lane, lists, COUNT_OF(lists), "lists of rows", err) !=
-        STATUS_OK)
+    if (lane_hold(held, data->lane, lists, COUNT_OF(lists), "lists of rows", err) != STATUS_OK ||
+        exact_open(&assign->exact, held, filter, err) != STATUS_OK ||
+        counters_open(&assign->counters, held, &filter->mailbox, err) != STATUS_OK ||
+        float16_open(assign, held, err) != STATUS_OK)
         return err->status;
-    if (exact_open(&assign->exact, filter, err) != STATUS_OK ||
-        counters_open(&assign->counters, &filter->mailbox, err) != STATUS_OK)
-        return err->status;
-    for (int i = 0; i < ASSIGNERS; i++)
-        if ((!table[i]->possible || table[i]->possible(filter)) &&
-            table[i]->open(&assign->states[i], assign, err) != STATUS_OK)
-            return err->status;
-    return prune_open(&assign->prune, filter, assign->states[0] != NULL, err);
-}
-
-void assign_close(struct assign *assign)
-{
-    for (int i = 0; i < ASSIGNERS; i++)
-        table[i]->close(&assign->states[i]);
-    prune_close(&assign->prune);
-    counters_close(&assign->counters);
-    exact_close(&assign->exact);
-    lane_release(&assign->held);
-    *assign = (struct assign){0};
-}
-
-enum status assign_open_tile(struct assign *assign, struct tile *tile, struct error *err)
-{
-    for (int i = 0; i < ASSIGNERS; i++)
-        if (assign->states[i] && table[i]->open_tile &&
-            table[i]->open_tile(assign->states[i], tile, err) != STATUS_OK)
-            return err->status;
-    return STATUS_OK;
+    return prune_open(&assign->prune, held, filter, assign->tensor != NULL, err);
 }
 
 /* --- a pass ---------------------------------------------------------------------------------- */
 
 static enum status begin_pass(struct assign *assign, bool *incremental, struct error *err)
 {
-    int i = 0;
-    while (!assign->states[i] || (table[i]->usable && !table[i]->usable(assign->states[i])))
-        i++;
-    assign->assigner = table[i];
-    assign->state = assign->states[i];
-    return table[i]->begin_pass(assign->state, incremental, err);
+    assign->assigner = float16_usable(assign) ? &assigner_float16 : &assigner_float32;
+    return assign->assigner->begin_pass(assign, incremental, err);
 }
 
 enum status assign_centroids(struct assign *assign, bool *incremental, const float *centroids,
                              uint32_t k, const double *shifts, bool measured, struct error *err)
 {
-    assign->exact->centroids = centroids;
+    assign->exact.centroids = centroids;
     assign->device_centroids = NULL;
     if (prune_plan(incremental, &assign->prune, shifts, k, err) != STATUS_OK ||
         filter_set_centroids(assign->filter, centroids, k, measured, err) != STATUS_OK)
@@ -106,7 +75,7 @@ enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool inc
 {
     if (counters_begin_tile(&assign->counters, err) != STATUS_OK)
         return err->status;
-    return assign->assigner->begin_tile(assign->state, tile, incremental, err);
+    return assign->assigner->begin_tile(assign, tile, incremental, err);
 }
 
 enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
@@ -117,7 +86,7 @@ enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile
     assign->scored += incremental ? counts[COUNT_ALL] * k +
                                         (uint64_t)counts[COUNT_MOVED] * assign->prune.moved_count
                                   : tile->rows * k;
-    return assign->assigner->end_tile(left, assign->state, tile, incremental, err);
+    return assign->assigner->end_tile(left, assign, tile, incremental, err);
 }
 
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
@@ -139,7 +108,7 @@ enum status assign_take_distances(struct assign *assign, struct tile *tile, uint
                                   void (*take)(void *context, const struct fetch_slice *slice),
                                   void *context, struct error *err)
 {
-    return assign->exact->ops->distances(assign->exact, tile, slices, take, context, err);
+    return assign->exact.ops->distances(&assign->exact, tile, slices, take, context, err);
 }
 
 enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,

@@ -2,7 +2,7 @@
  * come from here.
  *
  *   bounds (prune.h)      which rows may change their label
- *   a filter (a table)    float32, or float16 on tensor cores: labels most of them
+ *   a filter              float32, or float16 on tensor cores: labels most of them
  *   exact.h               the canonical distance decides the rest, on the device or the host */
 #ifndef CLPIPE_KMEANS_ASSIGN_H
 #define CLPIPE_KMEANS_ASSIGN_H
@@ -12,21 +12,18 @@
 #include "kmeans/prune.h"
 #include "kmeans_half.h"
 
-#define ASSIGNERS 2
-
 struct assigner;
+struct tensor;
 
 struct assign {
     struct lane *lane;
-    struct lane_held *held;
     struct data *data;
     struct filter *filter;
     struct prune prune;
-    struct exact *exact;
+    struct exact exact;
     struct counters counters;
-    void *states[ASSIGNERS];         /* one per assigner of the table; NULL: not possible */
-    const struct assigner *assigner; /* the assigner of this pass */
-    void *state;                     /* and its state */
+    struct tensor *tensor;           /* of assigner_float16; NULL: it is not possible */
+    const struct assigner *assigner; /* of this pass */
     /* For the largest tile: */
     cl_mem all, moved;       /* rows to search among all centroids, and among those that moved */
     cl_mem undecided;        /* rows for the canonical distance */
@@ -37,12 +34,9 @@ struct assign {
     uint64_t scored;         /* upper bound on the (row, centroid) pairs scored so far */
 };
 
-/* For the filter's data and its capacity of centroids. Close it even after an error. One thread. */
-enum status assign_open(struct assign *assign, struct filter *filter, struct error *err);
-void assign_close(struct assign *assign);
-
-/* Allocates what a tile outside the data needs; its owner closes it. */
-enum status assign_open_tile(struct assign *assign, struct tile *tile, struct error *err);
+/* For the filter's data and its capacity of centroids. lane_release of *held frees it. One thread. */
+enum status assign_open(struct assign *assign, struct lane_held **held, struct filter *filter,
+                        struct error *err);
 
 /* Takes k centroids (k x stride values); they remain the caller's and must not change until the
  * next call. shifts: k upper bounds on the distances that the centroids have moved since all tiles
@@ -84,30 +78,28 @@ enum status assign_take_distances(struct assign *assign, struct tile *tile, uint
                                   void (*take)(void *context, const struct fetch_slice *slice),
                                   void *context, struct error *err);
 
-/* A way to find the nearest centroids of a tile's rows. It may use everything in struct assign and
- * keeps the rest in its own state. */
+/* A way to find the nearest centroids of a tile's rows. */
 struct assigner {
-    const char *name;
-    /* Whether this way works on the device and is worthwhile for the rows. NULL: always. */
-    bool (*possible)(const struct filter *filter);
-    enum status (*open)(void **out, struct assign *assign, struct error *err);
-    void (*close)(void **state); /* accepts a pointer to NULL */
-    /* Allocates what a tile needs besides data_open's buffers. NULL: nothing. */
-    enum status (*open_tile)(void *state, struct tile *tile, struct error *err);
-    /* After the filter has taken the centroids of the pass: whether this way can search them.
-     * NULL: always. */
-    bool (*usable)(void *state);
     /* Prepares a pass; clears *incremental if all rows must be searched. */
-    enum status (*begin_pass)(void *state, bool *incremental, struct error *err);
+    enum status (*begin_pass)(struct assign *assign, bool *incremental, struct error *err);
     /* Enqueues what needs no counters; everything if in_one_wait. */
-    enum status (*begin_tile)(void *state, struct tile *tile, bool incremental, struct error *err);
+    enum status (*begin_tile)(struct assign *assign, struct tile *tile, bool incremental,
+                              struct error *err);
     /* After counters_read, labels the remaining rows; *left: there were any. */
-    enum status (*end_tile)(bool *left, void *state, struct tile *tile, bool incremental,
+    enum status (*end_tile)(bool *left, struct assign *assign, struct tile *tile, bool incremental,
                             struct error *err);
     bool in_one_wait; /* begin_tile labels all rows except those counted in COUNT_LEFT */
 };
 
 extern const struct assigner assigner_float16, assigner_float32;
+
+/* Allocates assign->tensor, if the device can search in float16 and that is worthwhile for the rows; and what
+ * a tile outside the data needs for it. lane_release of *held frees these. */
+enum status float16_open(struct assign *assign, struct lane_held **held, struct error *err);
+enum status float16_open_tile(const struct assign *assign, struct lane_held **held,
+                              struct tile *tile, struct error *err);
+/* Whether float16 can search the centroids, or the candidates of seeding, that the filter has taken. */
+bool float16_usable(const struct assign *assign);
 
 /* For other assigners: searches `count` listed rows (rows NULL: the whole tile) among all centroids
  * with the float32 filter and decides the rest by the canonical distance. */
@@ -122,11 +114,8 @@ struct half_panels {
     uint32_t count; /* panels */
 };
 
-/* Filters candidates of seeding in float16, if states[0] is open; their scores compare with
- * thresholds as those of the float32 filter do. float16_usable: whether that is possible, once
- * filter_set_candidates has been called. */
-bool float16_usable(const struct assign *assign);
-/* Where a kernel lays out candidates (lane_start of kmeans_half.h), of which there are none yet. */
+/* Filters candidates of seeding in float16; their scores compare with thresholds as those of the
+ * float32 filter do. Where a kernel lays out candidates (lane_start of kmeans_half.h), of which there are none yet. */
 struct float16_candidates {
     cl_mem values, starts; /* KMEANS_TRIALS_MAX x columns float16; (start, slope) of each */
     cl_uint columns;

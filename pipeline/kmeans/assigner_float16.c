@@ -9,7 +9,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Relative rounding error of the centre's subtraction. */
 #define U_CENTRE 0x1p-23
@@ -51,7 +50,6 @@ enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
 struct tensor {
     struct assign *assign;
     struct filter *filter;
-    struct lane_held *held;
     enum layout layout;
     uint32_t columns;
     cl_program program;
@@ -90,14 +88,15 @@ static uint32_t keep(uint32_t columns)
     return blocks <= KEEP_MAX ? blocks : 0;
 }
 
-static enum status open_tile(void *state, struct tile *tile, struct error *err)
+enum status float16_open_tile(const struct assign *assign, struct lane_held **held,
+                              struct tile *tile, struct error *err)
 {
-    const struct tensor *tensor = state;
+    if (!assign->tensor)
+        return STATUS_OK;
     const struct lane_wanted wanted[] = {
-        BUFFER(tile->float16, (size_t)tile->rows * tensor->columns * 2),
+        BUFFER(tile->float16, (size_t)tile->rows * assign->tensor->columns * 2),
         BUFFER(tile->reaches, tile->rows * sizeof(cl_float))};
-    return lane_hold(&tile->held, tensor->filter->lane, wanted, COUNT_OF(wanted), "rounded rows",
-                     err);
+    return lane_hold(held, assign->lane, wanted, COUNT_OF(wanted), "rounded rows", err);
 }
 
 /* Whether the device supports it, the rows are resident, there is memory for their float16 copy,
@@ -114,7 +113,7 @@ static bool possible(const struct filter *filter)
            bytes <= data->spare;
 }
 
-static enum status open_kernels(struct tensor *tensor, struct error *err)
+static enum status open_kernels(struct tensor *tensor, struct lane_held **held, struct error *err)
 {
     char options[32];
     snprintf(options, sizeof options, "-DKEEP=%u%s", keep(tensor->columns),
@@ -129,10 +128,10 @@ static enum status open_kernels(struct tensor *tensor, struct error *err)
                                           KERNEL(tensor->list, program, "list_half"),
                                           KERNEL(tensor->settle, program, "settle_rows"),
                                           KERNEL(tensor->decide, program, "decide_rows")};
-    return lane_hold(&tensor->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
+    return lane_hold(held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
 }
 
-static enum status open_buffers(struct tensor *tensor, struct error *err)
+static enum status open_buffers(struct tensor *tensor, struct lane_held **held, struct error *err)
 {
     struct lane *lane = tensor->filter->lane;
     const size_t k = tensor->filter->capacity, rows = tensor->filter->data->tile_rows;
@@ -150,8 +149,7 @@ static enum status open_buffers(struct tensor *tensor, struct error *err)
         BUFFER(tensor->flagged, rows * sizeof(cl_uint)),
         BUFFER(tensor->outcomes, room * each > outcomes ? room * each : outcomes),
         BUFFER(tensor->taken, (tensor->room + 1) * sizeof(cl_uint))};
-    if (lane_hold(&tensor->held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) !=
-            STATUS_OK ||
+    if (lane_hold(held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) != STATUS_OK ||
         ocl_enqueue_fill(lane->compute, "zero counts", tensor->taken, 0, 0,
                          (tensor->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
                          err) != STATUS_OK)
@@ -163,34 +161,27 @@ static enum status open_buffers(struct tensor *tensor, struct error *err)
                       tensor->host_ids, err);
 }
 
-static void close_tensor(void **state)
-{
-    struct tensor *tensor = *state;
-    if (tensor)
-        lane_release(&tensor->held);
-    free(tensor);
-    *state = NULL;
-}
-
-static enum status open_tensor(void **out, struct assign *assign, struct error *err)
+enum status float16_open(struct assign *assign, struct lane_held **held, struct error *err)
 {
     struct data *data = assign->data;
-    struct tensor *tensor = *out = calloc(1, sizeof *tensor);
-    if (!tensor)
-        return error_memory(err, sizeof *tensor, "centroids");
+    const struct lane_wanted wanted = HOST(assign->tensor, 1);
+    if (!possible(assign->filter))
+        return STATUS_OK;
+    if (lane_hold(held, assign->lane, &wanted, 1, "centroids", err) != STATUS_OK)
+        return err->status;
+    struct tensor *tensor = assign->tensor;
     *tensor =
         (struct tensor){.assign = assign, .filter = assign->filter, .columns = columns_of(data)};
-    if (open_kernels(tensor, err) != STATUS_OK ||
-        open_panels(&tensor->all, &tensor->held, tensor, tensor->filter->capacity, err) !=
-            STATUS_OK ||
-        open_panels(&tensor->some, &tensor->held, tensor, tensor->filter->capacity, err) !=
-            STATUS_OK ||
-        open_panels(&tensor->trial, &tensor->held, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
-        open_buffers(tensor, err) != STATUS_OK)
+    if (open_kernels(tensor, held, err) != STATUS_OK ||
+        open_panels(&tensor->all, held, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->some, held, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->trial, held, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
+        open_buffers(tensor, held, err) != STATUS_OK)
         return err->status;
-    /* The rows' copies stay with the tiles, shared by all filters. */
+    /* The rows' copies stay with the data, shared by all filters. */
     for (uint32_t i = 0; i < data->tile_count; i++)
-        if (!data->tiles[i].float16 && open_tile(tensor, &data->tiles[i], err) != STATUS_OK)
+        if (!data->tiles[i].float16 &&
+            float16_open_tile(assign, data->held, &data->tiles[i], err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
 }
@@ -262,19 +253,18 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
                     OCL_ARG(use_ids), OCL_ARG(step), OCL_ARG(from), OCL_ARG(terms));
 }
 
-static bool usable(void *state)
+bool float16_usable(const struct assign *assign)
 {
-    const struct filter *filter = ((struct tensor *)state)->filter;
+    const struct filter *filter = assign->filter;
     /* Differences from the centre are computed in float32. */
-    return filter->exponent - filter->row_exponent <= SPREAD_MAX &&
+    return assign->tensor && filter->exponent - filter->row_exponent <= SPREAD_MAX &&
            filter->exponent < FLT_MAX_EXP - 1;
 }
 
-static enum status begin_pass(void *state, bool *incremental, struct error *err)
+static enum status begin_pass(struct assign *assign, bool *incremental, struct error *err)
 {
     (void)err;
-    struct tensor *tensor = state;
-    tensor->layout = *incremental ? ALL_AND_MOVED_DUE : ALL_DUE;
+    assign->tensor->layout = *incremental ? ALL_AND_MOVED_DUE : ALL_DUE;
     return STATUS_OK;
 }
 
@@ -479,10 +469,10 @@ static enum status search_moved(struct tensor *tensor, struct tile *tile, struct
     return launch_listed(tensor, "own distances", tensor->settle, tile->rows, err);
 }
 
-static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
+static enum status begin_tile(struct assign *assign, struct tile *tile, bool incremental,
+                              struct error *err)
 {
-    struct tensor *tensor = state;
-    struct assign *assign = tensor->assign;
+    struct tensor *tensor = assign->tensor;
     if (round_rows(tensor, tile, err) != STATUS_OK ||
         (incremental && prune_split(&assign->prune, tile, assign->all, assign->moved,
                                     counters_buffer(&assign->counters), err) != STATUS_OK) ||
@@ -493,11 +483,10 @@ static enum status begin_tile(void *state, struct tile *tile, bool incremental, 
     return decide(tensor, tile, err);
 }
 
-static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,
+static enum status end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
                             struct error *err)
 {
     (void)incremental;
-    struct assign *assign = ((struct tensor *)state)->assign;
     const cl_uint *counts = counters_host(&assign->counters);
     const cl_uint count = counts[COUNT_LEFT];
     assign->decided += counts[COUNT_FLOAT16_UNDECIDED] - count;
@@ -505,21 +494,16 @@ static enum status end_tile(bool *left, void *state, struct tile *tile, bool inc
     if (count > FEW_ROWS)
         return float32_search(assign, tile, assign->moved, count, err);
     assign->decided += count;
-    return assign->exact->ops->label(assign->exact, tile, assign->moved, count, assign->limits,
-                                     err);
+    return assign->exact.ops->label(&assign->exact, tile, assign->moved, count, assign->limits,
+                                    err);
 }
 
 /* --- candidates of seeding ------------------------------------------------------------------- */
 
-bool float16_usable(const struct assign *assign)
-{
-    return assign->states[0] && usable(assign->states[0]);
-}
-
 enum status float16_open_candidates(struct float16_candidates *out, struct assign *assign,
                                     struct error *err)
 {
-    struct tensor *tensor = assign->states[0];
+    struct tensor *tensor = assign->tensor;
     struct lane *lane = assign->lane;
     cl_float starts[KMEANS_TRIALS_MAX][2];
     *out = (struct float16_candidates){tensor->trial.values, tensor->trial.starts, tensor->columns,
@@ -539,7 +523,7 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
                                 struct assign *assign, struct tile *tile, cl_mem thresholds,
                                 cl_mem mask, struct error *err)
 {
-    struct tensor *tensor = assign->states[0];
+    struct tensor *tensor = assign->tensor;
     const cl_float unit = (cl_float)score_unit(assign->filter);
     const cl_uint blocks = tensor->columns / KMEANS_HALF_COLUMNS;
     const cl_uint shares = blocks >= 8 ? 4 : blocks >= 4 ? 2 : 1;
@@ -559,7 +543,7 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
 enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **held,
                                struct assign *assign, const struct tile *tile, struct error *err)
 {
-    const struct tensor *tensor = assign->states[0];
+    const struct tensor *tensor = assign->tensor;
     const size_t rows = tile->rows;
     const struct lane_wanted wanted[] = {BUFFER(out->squares, rows * sizeof(double)),
                                          BUFFER(out->limits, rows * sizeof(float))};
@@ -571,7 +555,7 @@ enum status float16_open_pairs(struct float16_pairs *out, struct lane_held **hel
 enum status float16_lay_out_pairs(struct float16_pairs *pairs, struct assign *assign,
                                   struct tile *tile, cl_mem within, struct error *err)
 {
-    struct tensor *tensor = assign->states[0];
+    struct tensor *tensor = assign->tensor;
     if (round_rows(tensor, tile, err) != STATUS_OK)
         return err->status;
     return lay_out(tensor, &pairs->panels, tile->x, pairs->squares, within, false, tile->rows,
@@ -592,16 +576,10 @@ enum status float16_list_pairs(const struct float16_pairs *pairs, struct assign 
                                .slots = slots,
                                .taken = taken,
                                .room = room};
-    return launch(assign->states[0], tile, &job, err);
+    return launch(assign->tensor, tile, &job, err);
 }
 
 const struct assigner assigner_float16 = {
-    .name = "float16",
-    .possible = possible,
-    .open = open_tensor,
-    .close = close_tensor,
-    .open_tile = open_tile,
-    .usable = usable,
     .begin_pass = begin_pass,
     .begin_tile = begin_tile,
     .end_tile = end_tile,

@@ -1,26 +1,13 @@
 /* assigner_float32.c: the float32 filter on any device; the canonical distance decides the rows
- * that it leaves. It uses the state of the filter, which seeding shares. */
+ * that it leaves. */
 #include "kmeans/assign.h"
 #include <math.h>
 
-static enum status open_float32(void **out, struct assign *assign, struct error *err)
+static enum status begin_pass(struct assign *assign, bool *incremental, struct error *err)
 {
-    (void)err;
-    *out = assign;
-    return STATUS_OK;
-}
-
-static void close_float32(void **state)
-{
-    *state = NULL;
-}
-
-static enum status begin_pass(void *state, bool *incremental, struct error *err)
-{
-    struct assign *assign = state;
     /* The host must know which centroids have moved. */
     *incremental = *incremental && !assign->prune.moved_on_device;
-    return filter_lay_out(assign->filter, assign->exact->centroids,
+    return filter_lay_out(assign->filter, assign->exact.centroids,
                           *incremental ? assign->prune.moved : NULL, err);
 }
 
@@ -73,24 +60,24 @@ enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows
                                   .counter = COUNT_UNDECIDED};
     if (count == 0)
         return STATUS_OK;
-    enum status status = filter_lay_out_all(assign->filter, assign->exact->centroids, err);
+    enum status status = filter_lay_out_all(assign->filter, assign->exact.centroids, err);
     if (status == STATUS_OK)
         status = launch_search(assign, tile, &search, err);
     if (status == STATUS_OK)
         status = counters_read(&assign->counters, err);
     const cl_uint undecided = counters_host(&assign->counters)[COUNT_UNDECIDED];
     assign->decided += status == STATUS_OK ? undecided : 0;
-    return status == STATUS_OK ? assign->exact->ops->label(assign->exact, tile, assign->undecided,
-                                                           undecided, assign->limits, err)
+    return status == STATUS_OK ? assign->exact.ops->label(&assign->exact, tile, assign->undecided,
+                                                          undecided, assign->limits, err)
                                : status;
 }
 
 /* --- a tile ---------------------------------------------------------------------------------- */
 
 /* Decides what the bounds and the moved centroids allow; the other rows are in assign->all. */
-static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
+static enum status begin_tile(struct assign *assign, struct tile *tile, bool incremental,
+                              struct error *err)
 {
-    struct assign *assign = state;
     struct filter *filter = assign->filter;
     struct prune *prune = &assign->prune;
     cl_mem counts = counters_buffer(&assign->counters);
@@ -112,19 +99,15 @@ static enum status begin_tile(void *state, struct tile *tile, bool incremental, 
     return status == STATUS_OK ? launch_search(assign, tile, &search, err) : status;
 }
 
-static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,
+static enum status end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
                             struct error *err)
 {
-    struct assign *assign = state;
     const cl_uint count = incremental ? counters_host(&assign->counters)[COUNT_ALL] : tile->rows;
     *left = count > 0;
     return float32_search(assign, tile, incremental ? assign->all : NULL, count, err);
 }
 
 const struct assigner assigner_float32 = {
-    .name = "float32",
-    .open = open_float32,
-    .close = close_float32,
     .begin_pass = begin_pass,
     .begin_tile = begin_tile,
     .end_tile = end_tile,

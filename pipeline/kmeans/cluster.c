@@ -132,10 +132,8 @@ static enum status label_main(void *context, const struct rank *rank, struct err
         status = shard_collect(&shard, job->labels, own.labels, sizeof *own.labels, err);
     if (status == STATUS_OK)
         status = shard_collect(&shard, job->distances, own.distances, sizeof *own.distances, err);
-    lane_settle(rank->lane);
-    free(own.memory);
-    fit_close(&fit);
     shard_close(&shard);
+    free(own.memory);
     return status;
 }
 

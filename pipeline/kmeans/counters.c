@@ -1,21 +1,15 @@
 /* counters.c: two sets of counters used in turn. */
 #include "kmeans/counters.h"
 
-enum status counters_open(struct counters *counters, struct mailbox *mailbox, struct error *err)
+enum status counters_open(struct counters *counters, struct lane_held **held,
+                          struct mailbox *mailbox, struct error *err)
 {
     *counters = (struct counters){.lane = mailbox->lane, .mailbox = mailbox};
     for (int i = 0; i < 2; i++)
-        if (mailbox_part_open(&counters->sets[i], mailbox, COUNTERS * sizeof(cl_uint), err) !=
+        if (mailbox_part_open(&counters->sets[i], held, mailbox, COUNTERS * sizeof(cl_uint), err) !=
             STATUS_OK)
             return err->status;
     return STATUS_OK;
-}
-
-void counters_close(struct counters *counters)
-{
-    mailbox_part_close(&counters->sets[0]);
-    mailbox_part_close(&counters->sets[1]);
-    *counters = (struct counters){0};
 }
 
 enum status counters_zero_next(struct counters *counters, struct error *err)

@@ -23,9 +23,9 @@ struct counters {
     bool next_is_zero; /* the other set is zeroed */
 };
 
-/* Close it even after an error, before the mailbox. */
-enum status counters_open(struct counters *counters, struct mailbox *mailbox, struct error *err);
-void counters_close(struct counters *counters);
+/* lane_release of *held frees it. */
+enum status counters_open(struct counters *counters, struct lane_held **held,
+                          struct mailbox *mailbox, struct error *err);
 
 /* Starts a tile with zeroed counters. */
 enum status counters_begin_tile(struct counters *counters, struct error *err);

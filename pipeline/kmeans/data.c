@@ -148,7 +148,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         SHARED(tile->labels, each), SHARED(tile->upper_bounds, each),
         SHARED(tile->lower_bounds, each), SHARED(tile->norms, each),
         SHARED(tile->x, tile_bytes(data, tile))};
-    if (lane_hold(&tile->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
+    if (lane_hold(data->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
             STATUS_OK ||
         /* Rows start without bounds: a lower bound of 0 decides nothing. */
         ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
@@ -158,7 +158,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         return STATUS_OK;
     tile->host_weights = data->weights.of_row + tile->offset;
     const struct lane_wanted weights = SHARED(tile->weights, each);
-    if (lane_hold(&tile->held, data->lane, &weights, 1, "weights", err) != STATUS_OK)
+    if (lane_hold(data->held, data->lane, &weights, 1, "weights", err) != STATUS_OK)
         return err->status;
     return lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err);
 }
@@ -438,13 +438,15 @@ static enum status load_all(struct data *data, size_t slot_rows, struct error *e
     return join_reading(data, err);
 }
 
-enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
-                      const struct matrix_source *source, const struct cluster_config *config,
-                      const struct data_share *share, struct error *err)
+enum status data_open(struct data *data, struct lane_held **held, struct comm *comm,
+                      struct lane *lane, const struct matrix_source *source,
+                      const struct cluster_config *config, const struct data_share *share,
+                      struct error *err)
 {
     const int64_t start = clock_now();
     *data = (struct data){.comm = comm,
                           .lane = lane,
+                          .held = held,
                           .source = source,
                           .config = config,
                           .rows = source->rows,
@@ -455,46 +457,32 @@ enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
     data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
     size_t slot_rows = 0;
-    enum status status = STATUS_FAILED;
     if (plan(data, config, &slot_rows, err) != STATUS_OK ||
         open_stats(&data->stats, data, err) != STATUS_OK ||
         weights_open(&data->weights, comm, config->weights, share->first, share->rows,
                      method_samples(config), config->k, err) != STATUS_OK ||
         (data->weights.of_row && open_stats(&data->weighted, data, err) != STATUS_OK))
-        goto out;
-    data->tiles = calloc(data->tile_count, sizeof *data->tiles);
-    if (!data->tiles) {
-        error_memory(err, data->tile_count * sizeof *data->tiles, "tiles");
-        goto out;
-    }
+        return err->status;
+    const struct lane_wanted tiles = HOST(data->tiles, data->tile_count);
+    if (lane_hold(held, lane, &tiles, 1, "tiles", err) != STATUS_OK)
+        return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (open_tile(data, i, err) != STATUS_OK)
-            goto out;
-    if (fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err) != STATUS_OK ||
+            return err->status;
+    if (fetch_open(&data->fetch, held, lane, data->tile_rows * sizeof(double), err) != STATUS_OK ||
         load_all(data, slot_rows, err) != STATUS_OK)
-        goto out;
+        return err->status;
     data->config = NULL;
     data->seconds_read = clock_seconds_since(start);
-    status = STATUS_OK;
-out:
-    if (status != STATUS_OK) {
-        status = err->status;
-        data_close(data);
-    }
-    return status;
+    return STATUS_OK;
 }
 
 void data_close(struct data *data)
 {
     close_stream(data);
-    fetch_close(&data->fetch);
-    for (uint32_t i = 0; data->tiles && i < data->tile_count; i++)
-        lane_release(&data->tiles[i].held);
-    free(data->tiles);
     column_stats_close(&data->stats);
     column_stats_close(&data->weighted);
     weights_close(&data->weights);
-    *data = (struct data){0};
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */

@@ -22,9 +22,8 @@ struct tile {
     uint64_t first;  /* first row, counted over all shares */
     uint64_t offset; /* first row, counted within the share */
     uint32_t rows;
-    struct lane_held *held; /* owns the buffers below, except x of data that is not resident */
-    cl_mem x;               /* rows x stride float32; while acquired, if the data is not resident */
-    float *host;            /* the same on the host, if streamed to a device with its own memory */
+    cl_mem x;    /* rows x stride float32; while acquired, if the data is not resident */
+    float *host; /* the same on the host, if streamed to a device with its own memory */
     /* One value per row, kept between passes. */
     cl_mem labels;       /* int32 */
     cl_mem upper_bounds; /* float32: on the distance to the label's centroid (prune.h) */
@@ -47,6 +46,7 @@ struct data_share {
 struct data {
     struct comm *comm;
     struct lane *lane;
+    struct lane_held **held; /* what tiles own: all but x of data that is not resident */
     const struct matrix_source *source;
     const struct cluster_config *config; /* of data_open; for its callback while loading */
     struct transform transform;
@@ -68,15 +68,15 @@ struct data {
     bool backwards;            /* this pass begins with the last tile */
 };
 
-/* Collective: all ranks read at the same time. config->memory is for this share. Errors of rows are
- * those of cluster_run. */
-enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
-                      const struct matrix_source *source, const struct cluster_config *config,
-                      const struct data_share *share, struct error *err);
+/* Collective: all ranks read at the same time. config->memory is for this share. Close it even after an
+ * error. Errors of rows are those of cluster_run. */
+enum status data_open(struct data *data, struct lane_held **held, struct comm *comm,
+                      struct lane *lane, const struct matrix_source *source,
+                      const struct cluster_config *config, const struct data_share *share,
+                      struct error *err);
 /* Whether that many more rows, and `bytes`, fit on the device beside the resident ones. */
 bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes);
-/* Waits for the reader and frees everything; accepts a zeroed struct and one left by a failed
- * open. */
+/* Waits for the reader and frees everything but *held; accepts a zeroed struct. */
 void data_close(struct data *data);
 
 /* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the

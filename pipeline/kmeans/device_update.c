@@ -16,7 +16,8 @@
  * faster. */
 #define RANK_MOST (1u << 17)
 
-static enum status open_kernels(struct device_update *device, struct error *err)
+static enum status open_kernels(struct device_update *device, struct lane_held **held,
+                                struct error *err)
 {
     struct lane *lane = device->update->lane;
     const bool weighted = device->update->own.weights;
@@ -31,10 +32,11 @@ static enum status open_kernels(struct device_update *device, struct error *err)
         KERNEL(device->place, device->program, "place_moves"),
         KERNEL(device->sum, device->program, "sum_moves"),
         KERNEL(device->centroids, device->filter->means_program, "move_centroids")};
-    return lane_hold(&device->held, lane, kernels, COUNT_OF(kernels), "sums of clusters", err);
+    return lane_hold(held, lane, kernels, COUNT_OF(kernels), "sums of clusters", err);
 }
 
-static enum status open_buffers(struct device_update *device, struct error *err)
+static enum status open_buffers(struct device_update *device, struct lane_held **held,
+                                struct error *err)
 {
     const struct update *update = device->update;
     struct data *data = update->data;
@@ -51,24 +53,25 @@ static enum status open_buffers(struct device_update *device, struct error *err)
         BUFFER(device->units, data->stride * sizeof(cl_double)),
         BUFFER(device->means, data->stride * sizeof(cl_double)),
     };
-    if (lane_hold(&device->held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err) !=
+    if (lane_hold(held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err) !=
         STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++) {
         struct tile *tile = &data->tiles[i];
         const struct lane_wanted labels = BUFFER(tile->summed_labels, tile->rows * sizeof(cl_int));
-        if (lane_hold(&tile->held, update->lane, &labels, 1, "labels", err) != STATUS_OK)
+        if (lane_hold(held, update->lane, &labels, 1, "labels", err) != STATUS_OK)
             return err->status;
     }
-    if (mailbox_part_open(&device->counts, mailbox, (k + 3) * sizeof(cl_long), err) != STATUS_OK ||
+    if (mailbox_part_open(&device->counts, held, mailbox, (k + 3) * sizeof(cl_long), err) !=
+            STATUS_OK ||
         (update->own.weights &&
-         mailbox_part_open(&device->weights, mailbox, k * sizeof(cl_long), err) != STATUS_OK))
+         mailbox_part_open(&device->weights, held, mailbox, k * sizeof(cl_long), err) != STATUS_OK))
         return err->status;
-    return mailbox_part_open(&device->moves, mailbox, k * sizeof(struct centroid_move), err);
+    return mailbox_part_open(&device->moves, held, mailbox, k * sizeof(struct centroid_move), err);
 }
 
-enum status device_update_open(struct device_update *device, struct update *update,
-                               struct filter *filter, struct error *err)
+enum status device_update_open(struct device_update *device, struct lane_held **held,
+                               struct update *update, struct filter *filter, struct error *err)
 {
     *device = (struct device_update){.update = update, .filter = filter};
     struct data *data = update->data;
@@ -83,7 +86,8 @@ enum status device_update_open(struct device_update *device, struct update *upda
     }
     for (uint32_t j = 0; j < data->dimension; j++)
         means[j] = column_stats_mean(&data->stats, j);
-    if (open_kernels(device, err) != STATUS_OK || open_buffers(device, err) != STATUS_OK ||
+    if (open_kernels(device, held, err) != STATUS_OK ||
+        open_buffers(device, held, err) != STATUS_OK ||
         lane_write(update->lane, "means", device->means, 0, data->stride * sizeof *means, means,
                    err) != STATUS_OK ||
         lane_write(update->lane, "units", device->units, 0, stride * sizeof *update->units,
@@ -98,15 +102,6 @@ enum status device_update_open(struct device_update *device, struct update *upda
 out:
     free(means);
     return status;
-}
-
-void device_update_close(struct device_update *device)
-{
-    mailbox_part_close(&device->counts);
-    mailbox_part_close(&device->weights);
-    mailbox_part_close(&device->moves);
-    lane_release(&device->held);
-    *device = (struct device_update){0};
 }
 
 static enum status fill(struct device_update *device, cl_mem buffer, uint32_t pattern, size_t bytes,
@@ -327,7 +322,8 @@ static size_t piece_values(const struct update *update)
     return all < most ? all : most;
 }
 
-enum status device_update_join(struct device_update *device, struct error *err)
+enum status device_update_join(struct device_update *device, struct lane_held **held,
+                               struct error *err)
 {
     const struct update *update = device->update;
     struct comm *comm = update->data->comm;
@@ -344,9 +340,9 @@ enum status device_update_join(struct device_update *device, struct error *err)
         BUFFER(device->all_counts, (k + 3) * sizeof(cl_long)),
         BUFFER(device->arrived, piece_values(update) * sizeof(cl_long)),
         HOST(device->host_counts, k + 3)};
-    return device->meets ? lane_hold(&device->held, update->lane, wanted, COUNT_OF(wanted),
-                                     "sums of clusters", err)
-                         : STATUS_OK;
+    return device->meets
+               ? lane_hold(held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err)
+               : STATUS_OK;
 }
 
 struct piece {

@@ -13,7 +13,6 @@ struct device_update {
     bool used; /* the device supports it and the rows are resident */
     struct update *update;
     struct filter *filter;
-    struct lane_held *held;
     cl_program program;
     cl_kernel count, scan, place, sum, centroids;
     cl_mem totals;                /* k x stride int64: this rank's sums */
@@ -35,13 +34,12 @@ struct device_update {
     int64_t *host_counts;
 };
 
-/* Leaves `used` false if the device does not support this. */
-enum status device_update_open(struct device_update *device, struct update *update,
-                               struct filter *filter, struct error *err);
+/* Leaves `used` false if the device does not support this. lane_release of *held frees it. */
+enum status device_update_open(struct device_update *device, struct lane_held **held,
+                               struct update *update, struct filter *filter, struct error *err);
 /* Call it next, on all ranks: sets `meets` if there are several that can all move centroids. */
-enum status device_update_join(struct device_update *device, struct error *err);
-/* Frees buffers, kernels and program; accepts a zeroed struct or one left by a failed open. */
-void device_update_close(struct device_update *device);
+enum status device_update_join(struct device_update *device, struct lane_held **held,
+                               struct error *err);
 
 /* Copies update->own to the device, for rows that are in no tile's summed_labels. */
 enum status device_update_write(struct device_update *device, struct error *err);

@@ -67,9 +67,6 @@ enum status engine_open(struct engine *engine, const struct rank *rank,
 void engine_close(struct engine *engine)
 {
     checkpoint_close(&engine->checkpoint);
-    if (engine->shard.lane)
-        lane_settle(engine->shard.lane);
-    fit_close(&engine->fit);
     shard_close(&engine->shard);
 }
 

@@ -7,19 +7,18 @@
 
 struct exact_ops;
 
-/* First member of an implementation's state. */
 struct exact {
     const struct exact_ops *ops;
     struct filter *filter;
     struct data *data;
     struct lane *lane;
     const float *centroids; /* k x stride, on the host; set before each pass (assign_centroids) */
-    cl_program program;     /* kmeans_exact, for seeding; NULL on the host */
+    cl_program program;     /* kmeans_exact, also for seeding; NULL on the host, like: */
+    cl_kernel label, distances, others;
+    cl_mem values; /* float64 per row of the largest tile */
 };
 
 struct exact_ops {
-    enum status (*open)(struct exact **out, struct filter *filter, struct error *err);
-    void (*close)(struct exact *exact);
     /* Labels `count` listed rows with the nearest of all centroids; limit: for each row of the
      * tile, an upper bound on its nearest centroid's score. */
     enum status (*label)(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
@@ -35,9 +34,8 @@ struct exact_ops {
 
 extern const struct exact_ops exact_device, exact_host;
 
-/* On the device unless lane->host_exact. */
-enum status exact_open(struct exact **out, struct filter *filter, struct error *err);
-/* Accepts a pointer to NULL, and sets *exact to NULL. */
-void exact_close(struct exact **exact);
+/* On the device unless lane->host_exact. lane_release of *held frees it. */
+enum status exact_open(struct exact *exact, struct lane_held **held, struct filter *filter,
+                       struct error *err);
 
 #endif

@@ -18,21 +18,6 @@ struct job {
     uint32_t count, k;
 };
 
-static enum status open_host(struct exact **out, struct filter *filter, struct error *err)
-{
-    struct exact *exact = *out = malloc(sizeof *exact);
-    if (!exact)
-        return error_memory(err, sizeof *exact, "distances");
-    *exact = (struct exact){
-        .ops = &exact_host, .filter = filter, .data = filter->data, .lane = filter->lane};
-    return STATUS_OK;
-}
-
-static void close_host(struct exact *exact)
-{
-    free(exact);
-}
-
 /* Runs `part` over the job's rows, a few at a time, while the tile's rows are mapped. */
 static enum status map_and_run(struct job *job, struct tile *tile,
                                void (*part)(void *context, uint64_t part), struct error *err)
@@ -158,8 +143,6 @@ static enum status other_distances(struct exact *exact, struct tile *tile, doubl
 }
 
 const struct exact_ops exact_host = {
-    .open = open_host,
-    .close = close_host,
     .label = label_rows,
     .distances = label_distances,
     .other_distances = other_distances,

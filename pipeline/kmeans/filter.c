@@ -71,7 +71,7 @@ static enum status choose_centre(struct filter *filter, struct error *err)
     }
     filter->centred = mean_squares > CENTRE_WORTH * scatter;
     const struct lane_wanted wanted = HOST(filter->centre, data->stride);
-    if (lane_hold(&filter->held, filter->lane, &wanted, 1, "the centre", err) != STATUS_OK)
+    if (lane_hold(filter->held, filter->lane, &wanted, 1, "the centre", err) != STATUS_OK)
         return err->status;
     double largest = 0;
     for (uint32_t j = 0; j < data->dimension && filter->centred; j++) {
@@ -132,7 +132,7 @@ static enum status build(struct filter *filter, struct error *err)
         KERNEL(filter->assign, filter->assign_program, "assign_filter"),
         KERNEL(filter->layout, filter->means_program, "lay_out_panels"), /* if device_layout */
     };
-    return lane_hold(&filter->held, lane, kernels, filter->device_layout ? 3 : 2, "centroids", err);
+    return lane_hold(filter->held, lane, kernels, filter->device_layout ? 3 : 2, "centroids", err);
 }
 
 /* --- buffers --------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     const struct lane_wanted wanted[] = {HOST(panels->host, values), HOST(panels->host_ids, ids),
                                          BUFFER(panels->factors, values * sizeof *panels->host),
                                          BUFFER(panels->ids, ids * sizeof *panels->host_ids)};
-    return lane_hold(&filter->held, filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
+    return lane_hold(filter->held, filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 /* The longest chain of operations of a score (the tiled kernel has one for all columns), and what
@@ -168,11 +168,11 @@ static void set_bounds(struct filter *filter)
     filter->bounds.s[3] = float_up(4 * sqrt(stride) * (flushed + 0x1p-60));
 }
 
-enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
-                        struct error *err)
+enum status filter_open(struct filter *filter, struct lane_held **held, struct data *data,
+                        uint32_t capacity, struct error *err)
 {
     struct lane *lane = data->lane;
-    *filter = (struct filter){.lane = lane, .data = data, .capacity = capacity};
+    *filter = (struct filter){.lane = lane, .held = held, .data = data, .capacity = capacity};
     size_t row = data->stride * sizeof(float), values;
     if (__builtin_mul_overflow((size_t)capacity + 256, row + 64, &values))
         return error_memory(err, SIZE_MAX, "centroids");
@@ -190,20 +190,14 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
         BUFFER(filter->start, bounds),   BUFFER(filter->slope, bounds),
         BUFFER(filter->offset, bounds),  BUFFER(filter->centre_buffer, row)};
     if (build(filter, err) != STATUS_OK ||
-        mailbox_open(&filter->mailbox, lane, MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST,
-                     MAILBOX_PARTS, err) != STATUS_OK ||
+        mailbox_open(&filter->mailbox, held, lane,
+                     MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST, MAILBOX_PARTS,
+                     err) != STATUS_OK ||
         open_panels(&filter->all, filter, filter->width, capacity, err) != STATUS_OK ||
         open_panels(&filter->some, filter, filter->width, capacity, err) != STATUS_OK ||
-        lane_hold(&filter->held, lane, wanted, COUNT_OF(wanted), "centroids", err) != STATUS_OK)
+        lane_hold(filter->held, lane, wanted, COUNT_OF(wanted), "centroids", err) != STATUS_OK)
         return err->status;
     return lane_write(lane, "centre", filter->centre_buffer, 0, row, filter->centre, err);
-}
-
-void filter_close(struct filter *filter)
-{
-    mailbox_close(&filter->mailbox);
-    lane_release(&filter->held);
-    *filter = (struct filter){0};
 }
 
 /* --- bounds ---------------------------------------------------------------------------------- */
@@ -429,7 +423,7 @@ static enum status open_seed(struct filter *filter, struct error *err)
     const struct lane_wanted wanted[] = {
         KERNEL(filter->seed, program, "seed_filter"),
         BUFFER(filter->candidates, KMEANS_TRIALS_MAX * filter->data->stride * sizeof(float))};
-    if (lane_hold(&filter->held, lane, wanted, COUNT_OF(wanted), "candidates", err) != STATUS_OK)
+    if (lane_hold(filter->held, lane, wanted, COUNT_OF(wanted), "candidates", err) != STATUS_OK)
         return err->status;
     return open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err);
 }

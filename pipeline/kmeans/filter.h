@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct centroid_move) == KMEANS_FACTS * sizeof(double), "a
 
 struct filter {
     struct lane *lane;
-    struct lane_held *held;
+    struct lane_held **held;
     struct data *data;
     uint32_t points; /* rows per work-item or work-group */
     uint32_t width, vectors;
@@ -61,11 +61,9 @@ struct filter {
     struct panels trial;     /* the candidates of seeding, 16 lanes */
 };
 
-/* For data and up to `capacity` centroids. */
-enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
-                        struct error *err);
-/* Frees buffers and kernels; accepts a zeroed struct or one left by a failed open. */
-void filter_close(struct filter *filter);
+/* For data and up to `capacity` centroids. lane_release of *held frees it. */
+enum status filter_open(struct filter *filter, struct lane_held **held, struct data *data,
+                        uint32_t capacity, struct error *err);
 
 /* Computes square and largest of one centroid (`stride` values). Thread-safe. */
 void filter_measure(struct centroid_move *move, const struct filter *filter, const float *centroid);

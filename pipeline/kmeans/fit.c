@@ -42,13 +42,7 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
     const struct lane_wanted wanted[] = {HOST(fit->centroids, values), HOST(fit->previous, values),
                                          HOST(fit->saved, values), HOST(fit->move, k),
                                          HOST(fit->shifts, k)};
-    return lane_hold(&fit->held, fit->lane, wanted, COUNT_OF(wanted), "centroids", err);
-}
-
-void fit_close(struct fit *fit)
-{
-    lane_release(&fit->held);
-    *fit = (struct fit){0};
+    return lane_hold(&shard->held, fit->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 static size_t bytes_of_centroids(const struct fit *fit)

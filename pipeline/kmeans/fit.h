@@ -8,11 +8,9 @@
 
 #include "kmeans/fit_state.h"
 
-/* checkpoint: NULL for fit_label only, which needs no updates. */
+/* checkpoint: NULL for fit_label only, which needs no updates. Closing the shard frees what it holds. */
 enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_config *config,
                      struct checkpoint *checkpoint, struct error *err);
-/* Frees what it owns, but not the shard and the checkpoint. */
-void fit_close(struct fit *fit);
 
 /* Copies the state to the host for checkpoint_save. After an error, fails if it is unknown. */
 enum status fit_read_state(struct fit *fit, struct error *err);

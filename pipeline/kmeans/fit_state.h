@@ -12,7 +12,6 @@ struct fit {
     struct shard *shard;
     struct comm *comm;
     struct lane *lane;
-    struct lane_held *held;
     struct data *data;
     struct assign *assign;
     struct update *update;

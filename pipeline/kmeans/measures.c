@@ -365,7 +365,7 @@ static enum status simplified(double *out, struct measures *measures, struct err
     const struct cluster_outcome *outcome = measures->outcome;
     struct other_job job = {.measures = measures};
     struct shard *shard = measures->shard;
-    struct exact *exact = shard->assign.exact;
+    struct exact *exact = &shard->assign.exact;
     struct data *data = &shard->data;
     struct tile *tile;
     bool incremental;

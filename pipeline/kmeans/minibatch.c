@@ -17,6 +17,7 @@
 
 struct minibatch {
     struct fit *fit;
+    struct lane_held *held;
     double tolerance;
     struct tile tile;   /* the current piece of the batch */
     uint32_t piece;     /* maximum number of rows */
@@ -43,15 +44,15 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
                                          SHARED(batch->device_list, each),
                                          SHARED(tile->weights, each)}; /* if rows have weights */
     const struct lane_wanted summed = SHARED(tile->summed_labels, each);
-    if (lane_hold(&tile->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
+    if (lane_hold(&batch->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
             STATUS_OK ||
         (fit->shard->device_update.used &&
-         lane_hold(&tile->held, fit->lane, &summed, 1, "a batch", err) != STATUS_OK))
+         lane_hold(&batch->held, fit->lane, &summed, 1, "a batch", err) != STATUS_OK))
         return err->status;
     tile->rows = batch->piece;
     tile->host = batch->values;
     tile->host_weights = batch->weights;
-    return assign_open_tile(fit->assign, tile, err);
+    return float16_open_tile(fit->assign, &batch->held, tile, err);
 }
 
 static enum status open_batch(struct minibatch *batch, struct error *err)
@@ -71,7 +72,7 @@ static enum status open_batch(struct minibatch *batch, struct error *err)
     const struct lane_wanted values = HOST(batch->values, (size_t)batch->piece * data->stride);
     const struct lane_wanted weights[] = {HOST(batch->before.weights, fit->config->k),
                                           HOST(batch->weights, batch->piece)};
-    struct lane_held **held = &batch->tile.held;
+    struct lane_held **held = &batch->held;
     if (lane_hold(held, fit->lane, wanted, COUNT_OF(wanted), "a batch", err) != STATUS_OK ||
         (!data->resident && lane_hold(held, fit->lane, &values, 1, "a batch", err) != STATUS_OK) ||
         (weighted && lane_hold(held, fit->lane, weights, 2, "a batch", err) != STATUS_OK))
@@ -87,7 +88,7 @@ static void minibatch_close(void **method)
     if (!batch)
         return;
     lane_settle(batch->fit->lane);
-    lane_release(&batch->tile.held);
+    lane_release(&batch->held);
     free(batch);
     *method = NULL;
 }

@@ -14,7 +14,8 @@ struct costs {
 };
 static const struct costs costs_cpu = {32, 40}, costs_tiled = {16, 32}, costs_tensor = {72, 145};
 
-enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err)
+enum status prune_open(struct prune *prune, struct lane_held **held, struct filter *filter,
+                       bool tensor, struct error *err)
 {
     const size_t k = filter->capacity;
     const cl_program program = filter->rows_program;
@@ -31,17 +32,11 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
         KERNEL(prune->rank, program, "rank_shifts"), /* for tiled lanes only, like: */
         KERNEL(prune->list, program, "list_moved"),
     };
-    if (lane_hold(&prune->held, filter->lane, wanted,
-                  COUNT_OF(wanted) - (filter->lane->tiled ? 0 : 2), "shifts", err) != STATUS_OK)
+    if (lane_hold(held, filter->lane, wanted, COUNT_OF(wanted) - (filter->lane->tiled ? 0 : 2),
+                  "shifts", err) != STATUS_OK)
         return err->status;
-    return mailbox_part_open(&prune->plan, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint), err);
-}
-
-void prune_close(struct prune *prune)
-{
-    mailbox_part_close(&prune->plan);
-    lane_release(&prune->held);
-    *prune = (struct prune){0};
+    return mailbox_part_open(&prune->plan, held, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint),
+                             err);
 }
 
 /* --- choosing -------------------------------------------------------------------------------- */

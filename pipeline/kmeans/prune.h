@@ -13,7 +13,6 @@
 
 struct prune {
     struct filter *filter;
-    struct lane_held *held;
     bool tensor;                                    /* searches use float16 */
     cl_kernel shift_bounds, split, own, rank, list; /* the last two: for tiled lanes */
     cl_mem shifts;            /* k: upper bounds on the moves, in units of 2^row_exponent */
@@ -29,10 +28,10 @@ struct prune {
     uint32_t turn;            /* for lane->any_prune */
 };
 
-/* For up to filter->capacity centroids; `filter` must outlive it. tensor: as prune->tensor. Close it even
- * after a failure. */
-enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err);
-void prune_close(struct prune *prune);
+/* For up to filter->capacity centroids; `filter` must outlive it. tensor: as prune->tensor.
+ * lane_release of *held frees it. */
+enum status prune_open(struct prune *prune, struct lane_held **held, struct filter *filter,
+                       bool tensor, struct error *err);
 
 /* Plans a pass for k centroids that have moved by at most shifts[] (distances) since the previous
  * pass; NULL: there was none. *incremental: whether tiles are to be split; then `moved` is set.

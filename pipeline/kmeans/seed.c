@@ -229,9 +229,9 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
     if (lane_hold(&parallel->held, shard->lane, wanted, COUNT_OF(wanted), "candidates of k-means||",
                   err) != STATUS_OK)
         return err->status;
-    if (filter_open(&parallel->filter, data, parallel->capacity, err) != STATUS_OK)
+    if (filter_open(&parallel->filter, &parallel->held, data, parallel->capacity, err) != STATUS_OK)
         return err->status;
-    return assign_open(&parallel->assign, &parallel->filter, err);
+    return assign_open(&parallel->assign, &parallel->held, &parallel->filter, err);
 }
 
 /* Computes the distances of the rank's rows to the candidates so far, of which only those with
@@ -499,8 +499,6 @@ static enum status parallel_rows(float *centroids, struct shard *shard,
     if (status == STATUS_OK)
         status = recluster(centroids, &parallel, config, stream + STREAM_RECLUSTER, err);
     lane_settle(shard->lane);
-    assign_close(&parallel.assign);
-    filter_close(&parallel.filter);
     lane_release(&parallel.held);
     return status;
 }

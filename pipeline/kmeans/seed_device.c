@@ -92,8 +92,8 @@ static enum status open_launches(struct rounds *rounds, uint32_t i, struct error
     const size_t group = rounds->filter->width;
     struct seed_launch *take = launch_of(rounds, TAKE, i), *exact = launch_of(rounds, EXACT, i);
     const struct lane_wanted wanted[] = {
-        KERNEL(take->kernel, assign->exact->program, "seed_take"),
-        KERNEL(exact->kernel, assign->exact->program, "seed_exact")};
+        KERNEL(take->kernel, assign->exact.program, "seed_take"),
+        KERNEL(exact->kernel, assign->exact.program, "seed_exact")};
     if (float16_open_filter(launch_of(rounds, FILTER, i), &rounds->held, assign, tile,
                             own->thresholds, own->mask, err) != STATUS_OK ||
         lane_hold(&rounds->held, rounds->lane, wanted, COUNT_OF(wanted), "seeding", err) !=

@@ -29,7 +29,7 @@ static enum status open_buffers(struct part_buffers *buffers, struct lane_held *
                                 struct error *err)
 {
     const struct data *data = &shard->data;
-    const cl_program program = shard->assign.exact->program;
+    const cl_program program = shard->assign.exact.program;
     const size_t rows = data->rows, count = parts->count, seeds = count * parts->config->k;
     const struct lane_wanted wanted[] = {
         KERNEL(buffers->kernel, program, "seed_parts"),

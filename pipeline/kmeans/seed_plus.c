@@ -261,7 +261,7 @@ static enum status seeding_open(struct seeding *seeding, struct shard *shard, co
                                 .lane = lane,
                                 .blocks = blocks_of(data->share.rows),
                                 .weights = weights};
-    const cl_program program = seeding->assign->exact->program;
+    const cl_program program = seeding->assign->exact.program;
     const struct lane_wanted wanted[] = {
         HOST(seeding->sums, seeding->blocks * TRIALS), HOST(seeding->upto, seeding->blocks),
         HOST(seeding->reached, shard->comm->size), HOST(seeding->tiles, data->tile_count)};
@@ -278,12 +278,6 @@ static enum status seeding_open(struct seeding *seeding, struct shard *shard, co
         if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
-}
-
-static void seeding_close(struct seeding *seeding)
-{
-    lane_release(&seeding->held);
-    *seeding = (struct seeding){0};
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */
@@ -610,7 +604,7 @@ enum status seed_plus_plus(float *centroids, struct shard *shard, const double *
                      : choose_seeds(centroids, &seeding, candidates, &draws, err);
 out:
     lane_settle(shard->lane);
-    seeding_close(&seeding);
+    lane_release(&seeding.held);
     free(candidates);
     return status;
 }

@@ -80,41 +80,39 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
         return err->status;
     if (!shard->comm->apart)
         own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
-    if (data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err) !=
+    struct lane_held **held = &shard->held;
+    if (data_open(&shard->data, held, rank->comm, rank->lane, rank->source, &own, &share, err) !=
         STATUS_OK)
         return err->status;
     if (begin_builds(shard->comm, err) != STATUS_OK ||
-        filter_open(&shard->filter, &shard->data, config->k, err) != STATUS_OK ||
-        assign_open(&shard->assign, &shard->filter, err) != STATUS_OK ||
+        filter_open(&shard->filter, held, &shard->data, config->k, err) != STATUS_OK ||
+        assign_open(&shard->assign, held, &shard->filter, err) != STATUS_OK ||
         end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
     const size_t most = shard->data.tile_rows;
     const struct lane_wanted wanted[] = {HOST(shard->tile_labels, most),
                                          HOST(shard->tile_distances, most)};
-    return lane_hold(&shard->held, rank->lane, wanted, COUNT_OF(wanted), "distances", err);
+    return lane_hold(held, rank->lane, wanted, COUNT_OF(wanted), "distances", err);
 }
 
 enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
                               struct error *err)
 {
+    struct lane_held **held = &shard->held;
     if (begin_builds(shard->comm, err) != STATUS_OK ||
-        update_open(&shard->update, &shard->data, config->k, method_samples(config), err) !=
+        update_open(&shard->update, held, &shard->data, config->k, method_samples(config), err) !=
             STATUS_OK ||
-        device_update_open(&shard->device_update, &shard->update, &shard->filter, err) !=
+        device_update_open(&shard->device_update, held, &shard->update, &shard->filter, err) !=
             STATUS_OK ||
         end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
-    return device_update_join(&shard->device_update, err);
+    return device_update_join(&shard->device_update, held, err);
 }
 
 void shard_close(struct shard *shard)
 {
     if (shard->lane)
         lane_settle(shard->lane);
-    device_update_close(&shard->device_update);
-    update_close(&shard->update);
-    assign_close(&shard->assign);
-    filter_close(&shard->filter);
     data_close(&shard->data);
     lane_release(&shard->held);
     *shard = (struct shard){0};

@@ -19,7 +19,7 @@ struct rank {
 struct shard {
     struct comm *comm;
     struct lane *lane;
-    struct lane_held *held;
+    struct lane_held *held; /* what its parts own */
     struct data data;
     struct filter filter;
     struct assign assign;

@@ -11,7 +11,8 @@
 /* Added to an integer below 2^51, it puts that into the lowest bits of a float64. */
 #define MAGIC 0x1.8p52
 
-static enum status choose_scales(struct update *update, uint64_t samples, struct error *err)
+static enum status choose_scales(struct update *update, struct lane_held **held, uint64_t samples,
+                                 struct error *err)
 {
     const struct data *data = update->data;
     const int row_bits = data->weights.of_row
@@ -20,8 +21,7 @@ static enum status choose_scales(struct update *update, uint64_t samples, struct
     const struct lane_wanted wanted[] = {HOST(update->scales, data->stride),
                                          HOST(update->units, data->stride),
                                          HOST(update->inverse, data->stride)};
-    if (lane_hold(&update->held, update->lane, wanted, COUNT_OF(wanted), "scales", err) !=
-        STATUS_OK)
+    if (lane_hold(held, update->lane, wanted, COUNT_OF(wanted), "scales", err) != STATUS_OK)
         return err->status;
     update->small = WEIGHTS_SUM_BITS - row_bits <= 51;
     for (uint32_t j = 0; j < data->dimension; j++) {
@@ -40,33 +40,22 @@ static size_t values_of_sums(const struct update *update)
     return (size_t)update->k * update->data->stride;
 }
 
-static enum status open_sums(struct update *update, struct sums *sums, struct error *err)
+/* pinned: the device fills the values in each iteration, several times as fast (see fetch.h). */
+static enum status open_sums(struct update *update, struct lane_held **held, struct sums *sums,
+                             bool pinned, struct error *err)
 {
+    const size_t values = values_of_sums(update);
+    const struct lane_wanted in_memory = HOST(sums->values, values),
+                             in_pinned = PINNED(sums->values, values * sizeof *sums->values);
     const struct lane_wanted wanted[] = {HOST(sums->tallies, UPDATE_TALLIES + update->k),
                                          HOST(sums->weights, update->k)};
-    const struct lane_wanted values = HOST(sums->values, values_of_sums(update));
-    if (lane_hold(&update->held, update->lane, wanted, update->data->weights.of_row ? 2 : 1,
+    if (lane_hold(held, update->lane, wanted, update->data->weights.of_row ? 2 : 1,
                   "sums of clusters", err) != STATUS_OK ||
-        (!sums->values &&
-         lane_hold(&update->held, update->lane, &values, 1, "sums of clusters", err) != STATUS_OK))
+        lane_hold(held, update->lane, pinned ? &in_pinned : &in_memory, 1,
+                  pinned ? "sums on the host" : "sums of clusters", err) != STATUS_OK)
         return err->status;
     sums->counts = (uint64_t *)(sums->tallies + UPDATE_TALLIES);
     return STATUS_OK;
-}
-
-/* A device with its own memory fills pinned memory several times as fast: see fetch.h. */
-static enum status pin_sums(struct update *update, struct error *err)
-{
-    const size_t bytes = values_of_sums(update) * sizeof *update->own.values;
-    void *host = NULL;
-    enum status status =
-        ocl_buffer(&update->pinned, update->lane->ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                   bytes, NULL, "sums on the host", err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_map(&host, update->lane->compute, "map sums", update->pinned, true,
-                                 CL_MAP_READ | CL_MAP_WRITE, 0, bytes, OCL_NO_WAITS, NULL, err);
-    update->own.values = host;
-    return status;
 }
 
 bool update_keeps_subnormals(const struct ocl_device *device)
@@ -76,33 +65,21 @@ bool update_keeps_subnormals(const struct ocl_device *device)
     return device->fp64 && (config & CL_FP_DENORM);
 }
 
-enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
-                        struct error *err)
+enum status update_open(struct update *update, struct lane_held **held, struct data *data,
+                        uint32_t k, uint64_t samples, struct error *err)
 {
     *update = (struct update){.lane = data->lane, .data = data, .k = k};
     /* One of several ranks: all sums are combined on the host. */
     const bool several = data->share.rows < data->rows;
     const struct lane_wanted moved = HOST(update->moved, data->tile_rows);
-    if (choose_scales(update, samples, err) != STATUS_OK ||
-        (several && pin_sums(update, err) != STATUS_OK) ||
-        open_sums(update, &update->own, err) != STATUS_OK ||
-        lane_hold(&update->held, data->lane, &moved, 1, "sums of clusters", err) != STATUS_OK)
+    if (choose_scales(update, held, samples, err) != STATUS_OK ||
+        open_sums(update, held, &update->own, several, err) != STATUS_OK ||
+        lane_hold(held, data->lane, &moved, 1, "sums of clusters", err) != STATUS_OK)
         return err->status;
-    update->all = several ? (struct sums){0} : update->own;
-    if (several && open_sums(update, &update->all, err) != STATUS_OK)
-        return err->status;
+    if (several)
+        return open_sums(update, held, &update->all, false, err);
+    update->all = update->own;
     return STATUS_OK;
-}
-
-void update_close(struct update *update)
-{
-    struct error ignored = ERROR_INIT;
-    if (update->pinned && update->own.values)
-        ocl_enqueue_unmap(update->lane->compute, "unmap sums", update->pinned, update->own.values,
-                          OCL_NO_WAITS, NULL, &ignored);
-    ocl_buffer_release(&update->pinned);
-    lane_release(&update->held);
-    *update = (struct update){0};
 }
 
 void update_reset(struct update *update, bool values)

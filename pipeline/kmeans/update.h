@@ -19,22 +19,20 @@ struct sums {
 struct update {
     struct lane *lane;
     struct data *data;
-    struct lane_held *held;
     uint32_t k;
     int *scales;     /* stride */
     double *units;   /* 2^-scale, stride */
     double *inverse; /* 2^scale, stride */
     bool small;      /* no value of a row has more than 51 bits */
-    cl_mem pinned;   /* memory of own.values if each iteration reads them from a device; or NULL */
     struct sums own; /* this rank's rows; with device_update.h: as of its last read */
     struct sums all; /* all ranks' rows, as of the latest update_add_*; own if there is one rank */
     uint32_t *moved; /* for the largest tile: rows that changed their cluster */
 };
 
-/* Rows count by their weights. A sum may hold every row once, or `samples` rows if more. */
-enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
-                        struct error *err);
-void update_close(struct update *update);
+/* Rows count by their weights. A sum may hold every row once, or `samples` rows if more.
+ * lane_release of *held frees it. */
+enum status update_open(struct update *update, struct lane_held **held, struct data *data,
+                        uint32_t k, uint64_t samples, struct error *err);
 
 /* Whether kernels can use float64 and keep subnormal float32 values. */
 bool update_keeps_subnormals(const struct ocl_device *device);

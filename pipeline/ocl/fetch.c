@@ -18,32 +18,14 @@ static size_t units_of(size_t bytes)
     return (bytes + UNIT_BYTES - 1) / UNIT_BYTES;
 }
 
-enum status fetch_open(struct fetch *fetch, struct lane *lane, size_t usual, struct error *err)
+enum status fetch_open(struct fetch *fetch, struct lane_held **held, struct lane *lane,
+                       size_t usual, struct error *err)
 {
     const size_t whole = units_of(usual) * UNIT_BYTES;
     *fetch = (struct fetch){.lane = lane, .piece_bytes = whole < PIECE_BYTES ? whole : PIECE_BYTES};
-    enum status status = STATUS_OK;
-    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
-        status = ocl_buffer(&fetch->pieces[i], lane->ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                            fetch->piece_bytes, NULL, "values on the host", err);
-        if (status == STATUS_OK)
-            status = ocl_enqueue_map(&fetch->host[i], lane->compute, "map piece", fetch->pieces[i],
-                                     true, CL_MAP_WRITE_INVALIDATE_REGION, 0, fetch->piece_bytes,
-                                     OCL_NO_WAITS, NULL, err);
-    }
-    return status;
-}
-
-void fetch_close(struct fetch *fetch)
-{
-    struct error ignored = ERROR_INIT;
-    for (int i = 0; i < 2; i++) {
-        if (fetch->host[i])
-            ocl_enqueue_unmap(fetch->lane->compute, "unmap piece", fetch->pieces[i], fetch->host[i],
-                              OCL_NO_WAITS, NULL, &ignored);
-        ocl_buffer_release(&fetch->pieces[i]);
-    }
-    *fetch = (struct fetch){0};
+    const struct lane_wanted wanted[] = {PINNED(fetch->host[0], fetch->piece_bytes),
+                                         PINNED(fetch->host[1], fetch->piece_bytes)};
+    return lane_hold(held, lane, wanted, COUNT_OF(wanted), "values on the host", err);
 }
 
 uint32_t fetch_takers(const struct lane *lane)

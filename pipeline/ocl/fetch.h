@@ -11,8 +11,7 @@
 
 struct fetch {
     struct lane *lane;
-    cl_mem pieces[2];
-    void *host[2]; /* the same, mapped permanently */
+    void *host[2]; /* pinned */
     size_t piece_bytes;
 };
 
@@ -24,9 +23,9 @@ struct fetch_slice {
     uint32_t number;    /* slices with the same number are never processed concurrently */
 };
 
-/* For buffers of any size, most of them of `usual` bytes. Close it even after an error. */
-enum status fetch_open(struct fetch *fetch, struct lane *lane, size_t usual, struct error *err);
-void fetch_close(struct fetch *fetch);
+/* For buffers of any size, most of them of `usual` bytes. lane_release of *held frees it. */
+enum status fetch_open(struct fetch *fetch, struct lane_held **held, struct lane *lane,
+                       size_t usual, struct error *err);
 
 /* The number of slices that keeps the lane's threads busy, one of which reads. */
 uint32_t fetch_takers(const struct lane *lane);

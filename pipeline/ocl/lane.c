@@ -7,6 +7,7 @@
 
 struct lane_held {
     struct lane_held *next;
+    struct lane *lane;
     size_t count;
     struct lane_wanted entries[];
 };
@@ -65,8 +66,23 @@ enum status lane_program(cl_program *out, struct lane *lane, const char *name, c
     return status;
 }
 
+/* The buffer of pinned memory becomes its `whole`. */
+static enum status open_pinned(struct lane *lane, struct lane_wanted *wanted, const char *what,
+                               struct error *err)
+{
+    if (ocl_buffer(&wanted->whole, lane->ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                   wanted->bytes, NULL, what, err) != STATUS_OK)
+        return err->status;
+    void *mapped;
+    const enum status status =
+        ocl_enqueue_map(&mapped, lane->compute, "map pinned memory", wanted->whole, true,
+                        CL_MAP_WRITE_INVALIDATE_REGION, 0, wanted->bytes, OCL_NO_WAITS, NULL, err);
+    memcpy(wanted->place, &mapped, sizeof mapped);
+    return status;
+}
+
 /* Places are pointers of several types, so they are copied as bytes. */
-static enum status open_one(struct lane *lane, const struct lane_wanted *wanted, const char *what,
+static enum status open_one(struct lane *lane, struct lane_wanted *wanted, const char *what,
                             struct error *err)
 {
     const cl_mem_flags shared =
@@ -74,8 +90,13 @@ static enum status open_one(struct lane *lane, const struct lane_wanted *wanted,
     if (wanted->kind == LANE_BUFFER || wanted->kind == LANE_SHARED)
         return ocl_buffer(wanted->place, lane->ocl, CL_MEM_READ_WRITE | shared, wanted->bytes, NULL,
                           what, err);
+    if (wanted->kind == LANE_PART)
+        return ocl_sub_buffer(wanted->place, lane->ocl, wanted->whole, wanted->offset,
+                              wanted->bytes, what, err);
     if (wanted->kind == LANE_KERNEL)
         return ocl_kernel(wanted->place, wanted->program, wanted->name, err);
+    if (wanted->kind == LANE_PINNED)
+        return open_pinned(lane, wanted, what, err);
     void *memory = calloc(1, wanted->bytes ? wanted->bytes : 1);
     memcpy(wanted->place, &memory, sizeof memory);
     return memory ? STATUS_OK : error_memory(err, wanted->bytes, what);
@@ -88,26 +109,30 @@ enum status lane_hold(struct lane_held **held, struct lane *lane, const struct l
     struct lane_held *now = malloc(sizeof *now + count * sizeof *wanted);
     if (!now)
         return error_memory(err, count * sizeof *wanted, what);
-    *now = (struct lane_held){.next = *held};
+    *now = (struct lane_held){.next = *held, .lane = lane, .count = count};
     *held = now;
+    memcpy(now->entries, wanted, count * sizeof *wanted);
     for (size_t i = 0; i < count; i++)
-        if (wanted[i].place) {
-            now->entries[now->count++] = wanted[i];
-            memcpy(wanted[i].place, &none, sizeof none);
-        }
+        memcpy(wanted[i].place, &none, sizeof none);
     for (size_t i = 0; i < now->count; i++)
         if (open_one(lane, &now->entries[i], what, err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
 }
 
-static void release_one(const struct lane_wanted *entry)
+static void release_one(struct lane *lane, struct lane_wanted *entry)
 {
+    struct error ignored = ERROR_INIT;
     void *const none = NULL;
     void *opened;
     memcpy(&opened, entry->place, sizeof opened);
+    if (entry->kind == LANE_PINNED && opened)
+        ocl_enqueue_unmap(lane->compute, "unmap pinned memory", entry->whole, opened, OCL_NO_WAITS,
+                          NULL, &ignored);
     if (entry->kind == LANE_HOST)
         free(opened);
+    else if (entry->kind == LANE_PINNED)
+        ocl_buffer_release(&entry->whole);
     else if (entry->kind != LANE_KERNEL)
         ocl_buffer_release(entry->place);
     else if (opened)
@@ -120,7 +145,7 @@ void lane_release(struct lane_held **held)
     for (struct lane_held *now; (now = *held);) {
         *held = now->next;
         for (size_t i = now->count; i-- > 0;)
-            release_one(&now->entries[i]);
+            release_one(now->lane, &now->entries[i]);
         free(now);
     }
 }

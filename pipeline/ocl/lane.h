@@ -46,11 +46,13 @@ enum status lane_program(cl_program *out, struct lane *lane, const char *name, c
                          struct error *err);
 
 /* A module's resources: zeroed host memory, buffers that kernels read and write (shared: which the
- * host also maps if zero_copy), and kernels. The module lists where each pointer goes. */
+ * host also maps if zero_copy), parts of buffers, kernels, and host memory pinned by the driver, which
+ * stays mapped. The module lists where each pointer goes. */
 struct lane_wanted {
-    void *place; /* of the pointer; NULL: skip the entry */
-    enum { LANE_HOST, LANE_BUFFER, LANE_SHARED, LANE_KERNEL } kind;
-    size_t bytes;
+    void *place; /* of the pointer */
+    enum { LANE_HOST, LANE_BUFFER, LANE_SHARED, LANE_PART, LANE_KERNEL, LANE_PINNED } kind;
+    size_t bytes, offset;
+    cl_mem whole; /* of a part, which begins at the offset */
     cl_program program;
     const char *name;
 };
@@ -66,6 +68,14 @@ struct lane_wanted {
     {                                                                                              \
         .place = &(buffer), .kind = LANE_SHARED, .bytes = (size)                                   \
     }
+#define PART(buffer, of, begin, size)                                                              \
+    {                                                                                              \
+        .place = &(buffer), .kind = LANE_PART, .whole = (of), .offset = (begin), .bytes = (size)   \
+    }
+#define PINNED(pointer, size)                                                                      \
+    {                                                                                              \
+        .place = &(pointer), .kind = LANE_PINNED, .bytes = (size)                                  \
+    }
 #define KERNEL(kernel, of, called)                                                                 \
     {                                                                                              \
         .place = &(kernel), .kind = LANE_KERNEL, .program = (of), .name = (called)                 \
@@ -73,8 +83,9 @@ struct lane_wanted {
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* Allocates all entries of a list, or fails with the first that cannot be allocated; `what` is for
- * the message. Adds them to *held, initially NULL: lane_release frees everything in it, even after
- * an error, and sets the pointers to NULL, so the places must not move until then. */
+ * the message. Adds them to *held, initially NULL: lane_release frees everything in it, the latest
+ * first, even after an error, and sets the pointers to NULL, so the places must not move until then.
+ * The lane must still be open. */
 struct lane_held;
 enum status lane_hold(struct lane_held **held, struct lane *lane, const struct lane_wanted *wanted,
                       size_t count, const char *what, struct error *err);

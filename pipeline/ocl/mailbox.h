@@ -26,17 +26,12 @@ struct device_count {
     cl_uint index;
 };
 
-/* Capacity: `parts` parts with `bytes` in total. */
-enum status mailbox_open(struct mailbox *mailbox, struct lane *lane, size_t bytes, unsigned parts,
-                         struct error *err);
-/* Frees what it holds, and resets it; a zeroed one may be closed. */
-void mailbox_close(struct mailbox *mailbox);
-
-/* Allocates a part; close it before the mailbox. */
-enum status mailbox_part_open(struct mailbox_part *part, struct mailbox *mailbox, size_t bytes,
-                              struct error *err);
-/* Releases the part, and resets it; a zeroed one may be closed. */
-void mailbox_part_close(struct mailbox_part *part);
+/* Capacity: `parts` parts with `bytes` in total. lane_release of *held frees it. */
+enum status mailbox_open(struct mailbox *mailbox, struct lane_held **held, struct lane *lane,
+                         size_t bytes, unsigned parts, struct error *err);
+/* Allocates a part, likewise. */
+enum status mailbox_part_open(struct mailbox_part *part, struct lane_held **held,
+                              struct mailbox *mailbox, size_t bytes, struct error *err);
 
 /* Read one part, or all of them. */
 enum status mailbox_read_part(struct mailbox *mailbox, const char *tag,

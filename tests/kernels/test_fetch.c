@@ -113,11 +113,12 @@ static void check_fetch(struct ocl_context *context)
     for (unsigned threads = 1; threads <= 4; threads += threads == 2 ? 2 : 1) {
         struct workers *workers;
         struct lane lane;
+        struct lane_held *held = NULL;
         struct fetch fetch;
         cl_mem buffer = NULL;
         assert_int_equal(workers_open(&workers, threads, &err), STATUS_OK);
         assert_int_equal(lane_open(&lane, context, workers, NULL, NULL, &err), STATUS_OK);
-        assert_int_equal(fetch_open(&fetch, &lane, PIECE - 100, &err), STATUS_OK);
+        assert_int_equal(fetch_open(&fetch, &held, &lane, PIECE - 100, &err), STATUS_OK);
         assert_int_equal(fetch.piece_bytes, PIECE);
         assert_int_equal(ocl_buffer(&buffer, context, CL_MEM_READ_WRITE, MOST, NULL, "test", &err),
                          STATUS_OK);
@@ -131,7 +132,7 @@ static void check_fetch(struct ocl_context *context)
         assert_int_equal(err.native, CL_INVALID_VALUE);
         err = (struct error)ERROR_INIT;
         ocl_buffer_release(&buffer);
-        fetch_close(&fetch);
+        lane_release(&held);
         lane_close(&lane);
         workers_close(&workers);
     }
