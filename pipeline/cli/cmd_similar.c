@@ -20,7 +20,6 @@
 #include "matrix/npy.h"
 #include "matrix/projected.h"
 #include "neighbours/comparable.h"
-#include "neighbours/ranked.h"
 #include "net/runtime.h"
 #include "result/class_layer.h"
 #include "result/codebooks.h"
@@ -421,13 +420,13 @@ static enum status search_values(struct outside *outside, struct similar *simila
                                  struct error *err)
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
-    const uint32_t dimension = source->dimension, columns = ranked_columns(source);
+    const uint32_t dimension = source->dimension, columns = projected_columns(source);
     uint32_t good = 0;
     for (uint32_t at = 0; at < outside->count; at++) {
         float *values = outside->values + (size_t)at * columns;
         if (outside->failed[at].status != STATUS_OK)
             continue;
-        ranked_values(source, values, values, 1);
+        projected_row(source, values);
         if (comparable_values(source, values, similar->similarity.metric))
             memmove(outside->values + (size_t)good++ * dimension, values,
                     dimension * sizeof *values);
@@ -455,7 +454,7 @@ static enum status search_values(struct outside *outside, struct similar *simila
 static enum status search_outside(struct similar *similar, struct error *err)
 {
     const struct matrix_input *input = &similar->similarity.input;
-    const uint32_t dimension = ranked_columns(&input->rows);
+    const uint32_t dimension = projected_columns(&input->rows);
     const char *name =
         similar->own->config.feature ? similar->own->config.feature : input->about.name;
     struct outside outside = {.count = 0};
@@ -475,7 +474,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
     const char *file = similar->own->vector;
-    const uint32_t columns = ranked_columns(source);
+    const uint32_t columns = projected_columns(source);
     float *values = NULL;
     uint64_t count = 0;
     double squares = 0;
@@ -493,7 +492,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
          i++)
         values[i] = (float)((double)values[i] / sqrt(squares));
     if (status == STATUS_OK) {
-        ranked_values(source, values, values, 1);
+        projected_row(source, values);
         status =
             isfinite(squares) && comparable_values(source, values, similar->similarity.metric)
                 ? search_for(similar, values, 1, err)

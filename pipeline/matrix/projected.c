@@ -183,6 +183,13 @@ static enum status check_rows(const struct projected *projected, uint64_t first,
     return STATUS_OK;
 }
 
+static void blank_to_nan(const struct matrix_source *source, float *rows, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (matrix_is_blank(source, rows + i * source->dimension))
+            rows[i * source->dimension] = NAN;
+}
+
 static enum status projected_read(void *context, uint64_t first, uint64_t count, float *rows,
                                   struct error *err)
 {
@@ -202,12 +209,33 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
         status = matrix_read(&projected->rows, first + done, now, from, err);
         if (status == STATUS_OK)
             status = check_rows(projected, first + done, now, from, err);
-        if (status == STATUS_OK)
-            project_rows(&projected->prepared, room, to, from, now);
+        if (status != STATUS_OK)
+            break;
+        blank_to_nan(&projected->rows, from, now);
+        project_rows(&projected->prepared, room, to, from, now);
     }
     free(from);
     free(room);
     return status;
+}
+
+static const struct projected *projected_of(const struct matrix_source *matrix)
+{
+    return matrix->read == projected_read ? matrix->context : NULL;
+}
+
+uint32_t projected_columns(const struct matrix_source *matrix)
+{
+    const struct projected *projected = projected_of(matrix);
+    return projected ? projected->rows.dimension : matrix->dimension;
+}
+
+void projected_row(const struct matrix_source *matrix, float *row)
+{
+    const struct projected *projected = projected_of(matrix);
+    blank_to_nan(projected ? &projected->rows : matrix, row, 1);
+    if (projected)
+        projection_rows(&projected->projection, row, row, 1);
 }
 
 static enum status projected_identity(void *context, char hex[65], struct error *err)

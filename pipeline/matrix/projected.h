@@ -34,9 +34,14 @@ extern const char *const metric_names[3];
 void projection_rows(const struct projection *projection, float *out, const float *rows,
                      uint64_t count);
 
-/* Takes ownership of rows and projection, even on failure. Its identity is that of `rows`. Reading
- * fails on a row undefined in the space, and names it. */
+/* Takes ownership of rows and projection, even on failure. Its identity is that of `rows`, of which
+ * one without information becomes NaN. Reading fails on a row undefined in the space, and names it. */
 enum status projected_open(struct matrix_source *out, const struct matrix_source *rows,
                            const struct projection *projection, struct error *err);
+
+/* The columns of the rows that a matrix projects, or its own if it does not; and the conversion, in
+ * place, of such a row to one of the matrix. */
+uint32_t projected_columns(const struct matrix_source *matrix);
+void projected_row(const struct matrix_source *matrix, float *row);
 
 #endif

@@ -1,95 +1,11 @@
-/* ranked.c: finds the components, and projects rows on them. */
+/* ranked.c: finds the components. */
 #include "neighbours/ranked.h"
 #include "base/minmax.h"
 #include "neighbours/comparable.h"
 #include "result/parameters.h"
 #include "result/preset_join.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct ranked {
-    struct matrix_source rows;
-    struct projection projection;
-};
-
-static enum status read_ranked(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err);
-
-static const struct ranked *ranked_of(const struct matrix_source *source)
-{
-    return source->read == read_ranked ? source->context : NULL;
-}
-
-uint32_t ranked_columns(const struct matrix_source *source)
-{
-    const struct ranked *ranked = ranked_of(source);
-    return ranked ? ranked->rows.dimension : source->dimension;
-}
-
-static void blank_to_nan(const struct matrix_source *source, float *rows, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (matrix_is_blank(source, rows + i * source->dimension))
-            rows[i * source->dimension] = NAN;
-}
-
-void ranked_values(const struct matrix_source *source, float *out, const float *rows,
-                   uint64_t count)
-{
-    const struct ranked *ranked = ranked_of(source);
-    const struct matrix_source *from = ranked ? &ranked->rows : source;
-    float *own = malloc((size_t)from->dimension * sizeof *own);
-    for (uint64_t i = 0; i < count; i++) {
-        const float *row = rows + i * from->dimension;
-        float *to = out + i * source->dimension;
-        if (ranked && own) {
-            memcpy(own, row, from->dimension * sizeof *own);
-            blank_to_nan(from, own, 1);
-            projection_rows(&ranked->projection, to, own, 1);
-        } else if (ranked) {
-            to[0] = NAN;
-        } else {
-            memmove(to, row, source->dimension * sizeof *to);
-            blank_to_nan(source, to, 1);
-        }
-    }
-    free(own);
-}
-
-static enum status read_ranked(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
-{
-    const struct ranked *ranked = context;
-    const uint64_t step = matrix_rows_at_once(&ranked->rows);
-    const size_t bytes = (size_t)(min_u64(step, count) * ranked->rows.dimension) * sizeof(float);
-    float *from = malloc(bytes + 1);
-    enum status status = from ? STATUS_OK : error_memory(err, bytes, "rows");
-    for (uint64_t done = 0, now; done < count && status == STATUS_OK; done += now) {
-        now = min_u64(step, count - done);
-        status = matrix_read(&ranked->rows, first + done, now, from, err);
-        if (status != STATUS_OK)
-            break;
-        blank_to_nan(&ranked->rows, from, now);
-        projection_rows(&ranked->projection, rows + done * ranked->projection.dimension, from, now);
-    }
-    free(from);
-    return status;
-}
-
-static enum status identify_ranked(void *context, char hex[65], struct error *err)
-{
-    const struct ranked *ranked = context;
-    return ranked->rows.identity(ranked->rows.context, hex, err);
-}
-
-static void close_ranked(void *context)
-{
-    struct ranked *ranked = context;
-    matrix_close(&ranked->rows);
-    projection_clear(&ranked->projection);
-    free(ranked);
-}
 
 /* Takes the components of a clustering of the same rows that the preset projected. */
 static bool find_stored(struct projection *out, struct result *result,
@@ -148,25 +64,12 @@ enum status ranked_open(struct matrix_source *out, const struct matrix_source *r
     const enum status status = find_stored(&projection, result, rows, &join)
                                    ? STATUS_OK
                                    : comparable_fit(&projection, rows, &pca, err);
-    struct ranked *ranked =
-        status == STATUS_OK && projection.components ? malloc(sizeof *ranked) : NULL;
-    if (!ranked) {
-        const bool short_of_memory = status == STATUS_OK && projection.components;
-        projection_clear(&projection);
-        if (status == STATUS_OK && !short_of_memory)
-            return STATUS_OK;
-        matrix_close(out);
-        return short_of_memory ? error_memory(err, sizeof *ranked, "a projection") : status;
+    if (status == STATUS_OK && projection.components) {
+        take_first(&projection, join.rank_pca);
+        return projected_open(out, rows, &projection, err);
     }
-    take_first(&projection, join.rank_pca);
-    *ranked = (struct ranked){*rows, projection};
-    *out = (struct matrix_source){.rows = rows->rows,
-                                  .dimension = projection.dimension,
-                                  .read = read_ranked,
-                                  .concurrent = rows->concurrent,
-                                  .piece = matrix_piece(rows),
-                                  .identity = rows->identity ? identify_ranked : NULL,
-                                  .close = close_ranked,
-                                  .context = ranked};
-    return STATUS_OK;
+    projection_clear(&projection);
+    if (status != STATUS_OK)
+        matrix_close(out);
+    return status;
 }

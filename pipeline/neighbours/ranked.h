@@ -8,19 +8,12 @@
 #include "matrix/matrix.h"
 #include "result/result.h"
 
-/* Takes ownership of `rows`, which belong to `about`, even on failure; `result` must outlive them.
+/* A matrix of projected.h. Takes ownership of `rows`, which belong to `about`, even on failure; `result` must outlive them.
  * *out is `rows` itself if there is nothing to do. The components are those of the preset's
  * clustering of the same rows, or are computed in the same way. STATUS_FAILED,
  * STATUS_INTERRUPTED. */
 enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
                         struct result *result, const struct result_feature *about, unsigned threads,
                         struct stop *stop, struct error *err);
-
-/* Converts `count` rows of the feature, with the columns of `rows`, to those of `ranked`; NaN for a
- * row without information. */
-void ranked_values(const struct matrix_source *ranked, float *out, const float *rows,
-                   uint64_t count);
-/* The number of columns of `rows`. */
-uint32_t ranked_columns(const struct matrix_source *ranked);
 
 #endif
