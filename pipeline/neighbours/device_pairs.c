@@ -1,12 +1,9 @@
 /* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks. */
 #include "neighbours/device_pairs.h"
 #include "base/array.h"
-#include "base/clock.h"
-#include "base/held.h"
 #include "base/minmax.h"
 #include "neighbours/choice.h"
 #include "neighbours/codes.h"
-#include "neighbours/scan.h"
 #include "ocl/lane.h"
 #include "search.h"
 #include <stdio.h>
@@ -39,15 +36,13 @@
 
 /* Rows on the device. */
 struct block {
-    struct lane_held *held;
     uint64_t first; /* row */
     uint32_t rows, padded;
     cl_mem values, codes, facts, ids, spans, sides; /* sides: for blocks that are queries */
 };
 
 struct staging {
-    cl_mem buffer;
-    void *mapped;
+    void *rows; /* pinned */
     cl_event busy;
 };
 
@@ -79,7 +74,7 @@ struct search {
     uint64_t *host_queries; /* rows of the query block */
     double *host_squared;
     struct nearest *lists;
-    uint64_t *again; /* rows for the host */
+    uint64_t *again; /* rows for the caller */
     uint32_t again_count;
 };
 
@@ -125,16 +120,10 @@ static uint64_t block_bytes(const struct search *search)
     return search->stride * sizeof(float) + search->columns + sizeof(cl_float4) + sizeof(cl_uint);
 }
 
-static void block_close(struct block *block)
-{
-    lane_release(&block->held);
-}
-
 static enum status block_open(struct block *block, struct search *search, uint32_t capacity,
                               struct error *err)
 {
     const size_t padded = ((size_t)capacity + SEARCH_PANEL - 1) / SEARCH_PANEL * SEARCH_PANEL;
-    *block = (struct block){0};
     const struct lane_wanted wanted[] = {
         BUFFER(block->values, (size_t)capacity * search->stride * sizeof(float)),
         BUFFER(block->codes, padded * search->columns),
@@ -143,7 +132,8 @@ static enum status block_open(struct block *block, struct search *search, uint32
         BUFFER(block->spans, padded / SEARCH_SPAN * sizeof(cl_float4)),
         BUFFER(block->sides, padded / SEARCH_SPAN * sizeof(cl_float2)),
     };
-    return lane_hold(&block->held, &search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
+    return lane_hold(&search->held, &search->lane, wanted, COUNT_OF(wanted), "rows to compare",
+                     err);
 }
 
 /* Waits until a staging buffer is free. */
@@ -197,10 +187,9 @@ static enum status block_load(struct search *search, struct block *block, uint64
         const uint32_t now = min_u32(search->staging_rows, rows - done);
         const cl_uint from = done;
         if (staging_wait(search, staging, err) != STATUS_OK ||
-            block_reader_read(search->reader, first + done, now, staging->mapped, err) !=
-                STATUS_OK ||
+            block_reader_read(search->reader, first + done, now, staging->rows, err) != STATUS_OK ||
             ocl_enqueue_write(search->lane.compute, "rows", block->values, false, done * row_bytes,
-                              now * row_bytes, staging->mapped, OCL_NO_WAITS, &staging->busy,
+                              now * row_bytes, staging->rows, OCL_NO_WAITS, &staging->busy,
                               err) != STATUS_OK ||
             ocl_args(search->kernel[KERNEL_ENCODE], err, OCL_ARG(block->values),
                      OCL_ARG(search->centre), OCL_ARG(block->codes), OCL_ARG(block->facts),
@@ -441,7 +430,7 @@ static enum status take(struct search *search, const struct block *queries, uint
     return STATUS_OK;
 }
 
-/* Leaves rows to the host. */
+/* Leaves rows to the caller. */
 static enum status leave(struct search *search, const struct block *queries, uint32_t count,
                          struct error *err)
 {
@@ -519,31 +508,6 @@ static enum status search_blocks(struct search *search, struct block *queries, s
 
 /* --- all of it --------------------------------------------------------------------------------- */
 
-/* Searches, on the host, for rows with more similar rows than any list holds. */
-static enum status search_again(struct search *search, struct neighbours *out, struct error *err)
-{
-    const uint32_t n = search->n, stride = search->stride;
-    const uint64_t fits = search->reader->config->memory / 2 / (stride * sizeof(float));
-    const uint32_t most = (uint32_t)min_u64(fits ? fits : 1, search->again_count);
-    SCOPED_HELD held = {0};
-    float *values = held_array(&held, (uint64_t)most * stride, sizeof *values);
-    uint32_t *own = held_array(&held, most, sizeof *own);
-    struct nearest *lists = held_array(&held, (uint64_t)most * n, sizeof *lists);
-    enum status status = held_check(&held, "rows to search for", err);
-    for (uint32_t first = 0; first < search->again_count && status == STATUS_OK; first += most) {
-        const uint32_t count = min_u32(most, search->again_count - first);
-        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-            own[i] = (uint32_t)search->again[first + i];
-            status = block_reader_read(search->reader, own[i], 1, values + (size_t)i * stride, err);
-        }
-        if (status == STATUS_OK)
-            status = scan_rows(lists, search->reader, values, own, count, &out->compared, err);
-        for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-            memcpy(search->lists + (size_t)own[i] * n, lists + (size_t)i * n, n * sizeof *lists);
-    }
-    return status;
-}
-
 static enum status open_kernels(struct search *search, struct error *err)
 {
     /* The stand-in for tensor cores is for tests. */
@@ -569,18 +533,10 @@ static enum status open_staging(struct search *search, struct error *err)
     const uint64_t bytes = min_u64(STAGING_BYTES, search->reader->config->memory / 4);
     search->staging_rows =
         (uint32_t)min_u64(bytes / row ? bytes / row : 1, search->reader->source->rows);
-    for (size_t i = 0; i < COUNT_OF(search->staging); i++) {
-        struct staging *staging = &search->staging[i];
-        const size_t size = search->staging_rows * row;
-        if (ocl_buffer(&staging->buffer, search->lane.ocl,
-                       CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, NULL, "rows to read",
-                       err) != STATUS_OK ||
-            ocl_enqueue_map(&staging->mapped, search->lane.compute, "map rows to read",
-                            staging->buffer, true, CL_MAP_READ | CL_MAP_WRITE, 0, size,
-                            OCL_NO_WAITS, NULL, err) != STATUS_OK)
-            return err->status;
-    }
-    return STATUS_OK;
+    const struct lane_wanted wanted[] = {
+        PINNED(search->staging[0].rows, search->staging_rows * row),
+        PINNED(search->staging[1].rows, search->staging_rows * row)};
+    return lane_hold(&search->held, &search->lane, wanted, COUNT_OF(wanted), "rows to read", err);
 }
 
 static enum status open_queries(struct search *search, uint32_t positions, struct error *err)
@@ -610,21 +566,12 @@ static enum status open_queries(struct search *search, uint32_t positions, struc
 static void search_close(struct search *search)
 {
     struct error ignored = ERROR_INIT;
-    for (size_t i = 0; i < COUNT_OF(search->staging); i++) {
-        struct staging *staging = &search->staging[i];
-        if (search->lane.compute)
-            staging_wait(search, staging, &ignored);
-        if (staging->mapped)
-            ocl_enqueue_unmap(search->lane.compute, "unmap rows to read", staging->buffer,
-                              staging->mapped, OCL_NO_WAITS, NULL, &ignored);
-    }
-    lane_settle(&search->lane);
     for (size_t i = 0; i < COUNT_OF(search->staging); i++)
-        ocl_buffer_release(&search->staging[i].buffer);
+        staging_wait(search, &search->staging[i], &ignored);
+    lane_settle(&search->lane);
     lane_release(&search->held);
     lane_close(&search->lane);
     code_space_close(&search->space);
-    free(search->again);
 }
 
 /* Plans how many rows are searched for at a time, and how many of all are on the device. */
@@ -658,8 +605,8 @@ static uint32_t plan(struct search *search)
     return (uint32_t)min_u64(size ? size : 1, rows);
 }
 
-enum status device_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,
-                         struct error *err)
+enum status device_pairs(struct nearest *lists, uint64_t **again, uint32_t *count,
+                         struct neighbours *out, struct block_reader *reader, struct error *err)
 {
     const struct neighbours_config *config = reader->config;
     const struct neighbours_choice *choice = config->choice;
@@ -669,8 +616,7 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
                             .n = config->n,
                             .lists = lists,
                             .capacity = choice && choice->list ? choice->list : LIST};
-    struct block block = {0}, queries = {0};
-    const int64_t begun = clock_now();
+    struct block block, queries;
     /* Room for n neighbours, and for as many doubtful ones. */
     search.capacity = min_u32(max_u32(search.capacity, 2 * config->n), SEARCH_LIST_MOST);
     enum status status = lane_open(&search.lane, config->devices.contexts[0], reader->workers,
@@ -692,14 +638,9 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
             status = size < rows ? search_blocks(&search, &queries, &block, size, err)
                                  : search_resident(&search, &block, err);
     }
-    lane_settle(&search.lane);
-    block_close(&block);
-    block_close(&queries);
-    if (status == STATUS_OK && search.again_count > 0)
-        status = search_again(&search, out, err);
+    *again = search.again;
+    *count = search.again_count;
     out->seconds_build = search.lane.seconds_build;
-    out->seconds_search =
-        (double)(clock_now() - begun) * 1e-9 - reader->seconds - out->seconds_build;
     search_close(&search);
     return status;
 }

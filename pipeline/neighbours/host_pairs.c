@@ -1,7 +1,6 @@
 /* host_pairs.c: compares blocks with blocks, in steps that start small, so that the reach of every
  * row is short before most pairs are considered. */
 #include "neighbours/host_pairs.h"
-#include "base/clock.h"
 #include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
@@ -322,7 +321,6 @@ enum status host_pairs(struct nearest *lists, struct neighbours *out, struct blo
     const struct neighbours_choice *choice = config->choice;
     const uint64_t rows = reader->source->rows;
     struct block a = {0}, b = {0};
-    const int64_t begun = clock_now();
     struct pairs *pairs = calloc(1, sizeof *pairs);
     if (!pairs)
         return error_memory(err, sizeof *pairs, "a search");
@@ -347,7 +345,6 @@ enum status host_pairs(struct nearest *lists, struct neighbours *out, struct blo
     if (status == STATUS_OK)
         status = all_blocks(pairs, &a, &b, (uint32_t)size, err);
     out->compared = atomic_load(&pairs->compared);
-    out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
     held_free(&a.held);
     held_free(&b.held);
     code_space_close(&pairs->space);

@@ -44,9 +44,10 @@ static void hand_over(struct neighbours *out, const struct nearest *lists, uint6
     workers_run(workers, hand_over_part, &job, (job.count + PART_PLACES - 1) / PART_PLACES);
 }
 
-/* As many queries at a time as a quarter of the memory has room for; each part is compared with all rows. */
+/* As many queries at a time as a quarter of the memory has room for; each part is compared with all rows.
+ * in_place: the results go to the places of these rows. */
 static enum status search_queries(struct neighbours *out, struct block_reader *reader,
-                                  const struct queries *queries, struct error *err)
+                                  const struct queries *queries, bool in_place, struct error *err)
 {
     const size_t each = reader->stride * sizeof(float) + out->n * UINT64_C(64) + 64;
     const uint64_t fits = min_u64(reader->config->memory / 4 / each, 1u << 30);
@@ -56,16 +57,16 @@ static enum status search_queries(struct neighbours *out, struct block_reader *r
     uint32_t *own = queries->rows ? held_array(&held, part, sizeof *own) : NULL;
     struct nearest *lists = held_array(&held, (uint64_t)part * out->n, sizeof *lists);
     enum status status = held_check(&held, "queries", err);
-    const int64_t begun = clock_now();
     for (uint64_t done = 0; done < queries->count && status == STATUS_OK; done += part) {
         const uint32_t count = (uint32_t)min_u64(part, queries->count - done);
         status = block_reader_queries(reader, queries, done, count, values, own, err);
         if (status == STATUS_OK)
             status = scan_rows(lists, reader, values, own, count, &out->compared, err);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK && !in_place)
             hand_over(out, lists, done, count, reader->workers);
+        for (uint32_t i = 0; i < count && status == STATUS_OK && in_place; i++)
+            hand_over(out, lists + (size_t)i * out->n, own[i], 1, reader->workers);
     }
-    out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
     return status;
 }
 
@@ -74,11 +75,13 @@ static enum status search_all(struct neighbours *out, struct block_reader *reade
 {
     const size_t count = (size_t)out->queries * out->n;
     struct nearest *lists = malloc(count * sizeof *lists + 1);
+    uint64_t *again = NULL; /* rows left by the device */
+    uint32_t left = 0;
     enum status status = STATUS_OK;
     if (!lists)
         return error_memory(err, count * sizeof *lists, "neighbours");
     if (device_pairs_pays(reader->config)) {
-        status = device_pairs(lists, out, reader, err);
+        status = device_pairs(lists, &again, &left, out, reader, err);
     } else {
         nearest_init(lists, count);
         status = host_pairs(lists, out, reader, err);
@@ -86,6 +89,10 @@ static enum status search_all(struct neighbours *out, struct block_reader *reade
     if (status == STATUS_OK)
         hand_over(out, lists, 0, out->queries, reader->workers);
     free(lists);
+    const struct queries queries = {.rows = again, .count = left};
+    if (status == STATUS_OK && left > 0)
+        status = search_queries(out, reader, &queries, true, err);
+    free(again);
     return status;
 }
 
@@ -104,12 +111,14 @@ enum status neighbours_find(struct neighbours *out, const struct matrix_source *
     out->rows = calloc(count, config->n * sizeof *out->rows);
     out->squared = calloc(count, config->n * sizeof *out->squared);
     enum status status = block_reader_open(&reader, source, config, err);
+    const int64_t begun = clock_now();
     if (status == STATUS_OK && (!out->rows || !out->squared))
         status = error_memory(err, count * config->n * 2 * sizeof *out->rows, "neighbours");
     if (status == STATUS_OK)
-        status =
-            queries ? search_queries(out, &reader, queries, err) : search_all(out, &reader, err);
+        status = queries ? search_queries(out, &reader, queries, false, err)
+                         : search_all(out, &reader, err);
     out->seconds_read = reader.seconds;
+    out->seconds_search = clock_seconds_since(begun) - reader.seconds - out->seconds_build;
     block_reader_close(&reader);
     if (status != STATUS_OK)
         neighbours_clear(out);
