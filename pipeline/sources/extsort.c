@@ -5,12 +5,14 @@
  * file. For merging, the arena is replaced by read buffers of as many runs as fit into its size,
  * merged with a binary heap. If there are more runs, groups of them are first merged into a second file until few
  * enough are left; the last merge is not written but returned by extsort_next. So two descriptors
- * suffice for any size. */
+ * suffice for any size.
+ *
+ * A record is { uint32 key length, uint32 payload length, key, payload }, padded to 8 bytes. */
 #include "sources/extsort.h"
 #include "base/array.h"
-#include "sources/keysort.h"
 #include "sources/spool.h"
 #include <assert.h>
+#include <endian.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,17 @@
 #define READ_BUFFER (32 * 1024)          /* minimum read size per run */
 #define FAN_IN_MAX  256
 #define STOP_EVERY  1024 /* records between checks for a stop */
+
+struct record_header {
+    uint32_t key_length, payload_length;
+};
+
+#define RECORD_ALIGNMENT 8
+
+struct record_reference {
+    uint64_t word;  /* the first 8 bytes of the key, big-endian, zeros after its end */
+    uint32_t place; /* the record's offset in the arena / RECORD_ALIGNMENT */
+};
 
 struct run {
     uint64_t start, end;
@@ -112,6 +125,43 @@ static void view_record(struct extsort_record *record, const char *bytes)
     record->payload_length = header.payload_length;
 }
 
+/* By the bytes of the keys, then by length. */
+static int compare_keys(const struct extsort_record *a, const struct extsort_record *b)
+{
+    const uint32_t common = a->key_length < b->key_length ? a->key_length : b->key_length;
+    const int order = memcmp(a->key, b->key, common);
+    return order ? order : (a->key_length > b->key_length) - (a->key_length < b->key_length);
+}
+
+static void view_reference(struct extsort_record *record, const struct extsort *sort,
+                           const struct record_reference *reference)
+{
+    view_record(record, sort->arena + (size_t)reference->place * RECORD_ALIGNMENT);
+}
+
+/* Once a stop is requested, all are equal, so sorting ends soon. */
+static int compare_references(const void *a, const void *b, void *context)
+{
+    const struct extsort *sort = context;
+    const struct record_reference *one = a, *two = b;
+    struct extsort_record first, second;
+    if (stop_requested(sort->stop) != STOP_NONE)
+        return 0;
+    if (one->word != two->word)
+        return one->word < two->word ? -1 : 1;
+    view_reference(&first, sort, one);
+    view_reference(&second, sort, two);
+    return compare_keys(&first, &second);
+}
+
+/* Sorts the references to the records in the arena. */
+static enum status sort_records(struct extsort *sort, struct error *err)
+{
+    qsort_r(references(sort), sort->count, sizeof(struct record_reference), compare_references,
+            sort);
+    return look_at_stop(sort, err);
+}
+
 static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, struct error *err)
 {
     if (array_grow(&sort->runs, sort->run_count, sizeof *sort->runs, "the table of sorted runs",
@@ -124,13 +174,12 @@ static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, s
 /* Sorts the records in the arena and writes them as a run. */
 static enum status write_run(struct extsort *sort, struct error *err)
 {
-    enum status status = STATUS_OK;
-    if (!sort->spool)
+    enum status status = sort_records(sort, err);
+    if (status == STATUS_OK && !sort->spool)
         status = spool_open(&sort->spool, sort->directory, err);
     if (status != STATUS_OK)
         return status;
     uint64_t start = spool_size(sort->spool);
-    keysort(references(sort), sort->count, sort->arena, sort->stop);
     const struct record_reference *sorted = references(sort);
     for (size_t i = 0; i < sort->count; i++) {
         const char *bytes = sort->arena + (size_t)sorted[i].place * RECORD_ALIGNMENT;
@@ -143,9 +192,6 @@ static enum status write_run(struct extsort *sort, struct error *err)
         if (status != STATUS_OK)
             return status;
     }
-    /* keysort may have stopped halfway: the result must not be used. */
-    if ((status = look_at_stop(sort, err)) != STATUS_OK)
-        return status;
     sort->used = 0;
     sort->count = 0;
     return add_run(sort, start, spool_size(sort->spool), err);
@@ -192,8 +238,11 @@ enum status extsort_add(struct extsort *sort, const struct extsort_record *recor
     if (record->payload_length > 0)
         memcpy(bytes + sizeof header + record->key_length, record->payload, record->payload_length);
     memset(bytes + filled, 0, size - filled);
+    uint64_t word = 0;
+    memcpy(&word, record->key, record->key_length < sizeof word ? record->key_length : sizeof word);
     sort->count++;
-    references(sort)->place = (uint32_t)(sort->used / RECORD_ALIGNMENT);
+    *references(sort) = (struct record_reference){
+        .word = be64toh(word), .place = (uint32_t)(sort->used / RECORD_ALIGNMENT)};
     sort->used += size;
     return STATUS_OK;
 }
@@ -219,8 +268,7 @@ static enum status advance(struct merge_input *input, struct error *err)
 
 static bool before(const struct merge_input *a, const struct merge_input *b)
 {
-    return key_compare(a->record.key, a->record.key_length, b->record.key, b->record.key_length) <
-           0;
+    return compare_keys(&a->record, &b->record) < 0;
 }
 
 static void sift_down(struct extsort *sort, size_t at)
@@ -324,10 +372,8 @@ enum status extsort_finish(struct extsort *sort, struct error *err)
 {
     assert(sort->adding);
     sort->adding = false;
-    if (sort->run_count == 0) {
-        keysort(references(sort), sort->count, sort->arena, sort->stop);
-        return look_at_stop(sort, err);
-    }
+    if (sort->run_count == 0)
+        return sort_records(sort, err);
     enum status status = STATUS_OK;
     if (sort->count > 0)
         status = write_run(sort, err);
@@ -354,8 +400,7 @@ enum status extsort_next(struct extsort *sort, struct extsort_record *record, st
         return merge_next(sort, record, err);
     if (sort->next == sort->count)
         return STATUS_END;
-    view_record(record,
-                sort->arena + (size_t)references(sort)[sort->next++].place * RECORD_ALIGNMENT);
+    view_reference(record, sort, &references(sort)[sort->next++]);
     return count_for_stop(sort, err);
 }
 

@@ -3,7 +3,8 @@
  *   extsort_add ──> buffer ──(full: sorted)──> runs on disk ──(merged)──> extsort_next
  *
  * Records that fit into the buffer are sorted there without disk access. Memory: `memory` bytes (or
- * twice the largest record if that is more) plus 64 KiB. One thread. */
+ * twice the largest record if that is more) plus 64 KiB and, while they are sorted, 16 bytes a record.
+ * One thread. */
 #ifndef CLPIPE_SOURCES_EXTSORT_H
 #define CLPIPE_SOURCES_EXTSORT_H
 

@@ -4,7 +4,6 @@
 #include "runner.h"
 
 #include "sources/extsort.h"
-#include "sources/keysort.h"
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,7 +35,8 @@ static uint64_t next_random(uint64_t *state)
 static int by_key_then_number(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    int order = key_compare((const char *)x->bytes, x->length, (const char *)y->bytes, y->length);
+    int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
+    order = order ? order : (x->length > y->length) - (x->length < y->length);
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
