@@ -1,32 +1,23 @@
-/* avx2.h: functions compiled twice: for any processor, and for those with AVX2. The results are the
- * same. The body is an ALWAYS_INLINE function, called by a plain function, which may be a PLAIN_LOOPS
- * one, and by an AVX2_LOOPS one, which may run only if cpu_has_avx2(). Loops of both kinds are
- * vectorized. On architectures other than x86-64 both are plain. */
+/* avx2.h: static functions compiled twice: for any x86-64 processor, and for those with AVX2. The
+ * loader chooses; the results are the same. Functions that they call are compiled with them if they
+ * are ALWAYS_INLINE. Loops of both are vectorized. */
 #ifndef CLPIPE_BASE_AVX2_H
 #define CLPIPE_BASE_AVX2_H
 
-#include <stdbool.h>
+#include "base/process.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 #if defined(__clang__)
-#define PLAIN_LOOPS /* clang vectorizes loops anyway */
+#define VECTORIZED /* clang vectorizes loops anyway */
 #else
-#define PLAIN_LOOPS __attribute__((optimize("O3")))
+#define VECTORIZED __attribute__((optimize("O3")))
 #endif
-#if defined(__x86_64__)
-#define AVX2_LOOPS PLAIN_LOOPS __attribute__((target("avx2")))
+/* Not with sanitizers, whose runtimes are not there yet when the loader chooses. */
+#if defined(__x86_64__) && !SANITIZED
+#define AVX2_TOO VECTORIZED __attribute__((target_clones("avx2", "default")))
 #else
-#define AVX2_LOOPS PLAIN_LOOPS
+#define AVX2_TOO VECTORIZED
 #endif
-
-static inline bool cpu_has_avx2(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2");
-#else
-    return false;
-#endif
-}
 
 #endif

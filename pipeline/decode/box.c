@@ -14,8 +14,8 @@
 
 #define BLOCK 1024u /* sums added up at a time, to stay in the first-level cache */
 
-ALWAYS_INLINE void add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count,
-                            size_t count)
+AVX2_TOO static void add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count,
+                              size_t count)
 {
     for (size_t start = 0; start < count; start += BLOCK) {
         const size_t end = count - start < BLOCK ? count : start + BLOCK;
@@ -32,27 +32,12 @@ ALWAYS_INLINE void add_rows(uint16_t *sums, const struct box_row *rows, unsigned
     }
 }
 
-PLAIN_LOOPS static void add_plain(uint16_t *sums, const struct box_row *rows, unsigned row_count,
-                                  size_t count)
-{
-    add_rows(sums, rows, row_count, count);
-}
-
-AVX2_LOOPS static void add_avx2(uint16_t *sums, const struct box_row *rows, unsigned row_count,
-                                size_t count)
-{
-    add_rows(sums, rows, row_count, count);
-}
-
 void box_add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count,
                   bool begin)
 {
     if (begin)
         memset(sums, 0, count * sizeof *sums);
-    if (cpu_has_avx2())
-        add_avx2(sums, rows, row_count, count);
-    else
-        add_plain(sums, rows, row_count, count);
+    add_rows(sums, rows, row_count, count);
 }
 
 /* --- boundaries ------------------------------------------------------------------------------ */

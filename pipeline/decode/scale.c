@@ -135,8 +135,9 @@ typedef uint32_t four __attribute__((vector_size(16)));
 
 /* Adds `count` rows: the first times `first`, the last times `last`, the others times `scale`; at
  * most WHOLE_MOST others. */
-ALWAYS_INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
-                                size_t channels, uint32_t first, uint32_t scale, uint32_t last)
+AVX2_TOO static void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride,
+                                  uint32_t count, size_t channels, uint32_t first, uint32_t scale,
+                                  uint32_t last)
 {
     for (size_t start = 0; start < channels; start += BLOCK) {
         const size_t size = channels - start < BLOCK ? channels - start : BLOCK;
@@ -157,7 +158,7 @@ ALWAYS_INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stri
 
 /* Rounded quotients of sums that include half of the area. With float, a quotient below 256 is off
  * by at most one. */
-ALWAYS_INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
+AVX2_TOO static void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
 {
     const float inverse = 1.0f / (float)area;
     for (size_t i = 0; i < count; i++) {
@@ -169,18 +170,6 @@ ALWAYS_INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t coun
         mean -= (uint32_t)(rest < 0);
         means[i] = (uint8_t)mean;
     }
-}
-
-AVX2_LOOPS static void add_avx2(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
-                                size_t channels, uint32_t first, uint32_t scale, uint32_t last)
-{
-    add_weighted(sums, rows, stride, count, channels, first, scale, last);
-}
-
-AVX2_LOOPS static void divide_avx2(uint8_t *means, const uint32_t *sums, size_t count,
-                                   uint32_t area)
-{
-    divide_sums(means, sums, count, area);
 }
 
 static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t stride,
@@ -198,10 +187,7 @@ static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t st
                            rows[j * stride + i];
         return;
     }
-    if (cpu_has_avx2())
-        add_avx2(scaler->sums, rows, stride, count, channels, first, scale, last);
-    else
-        add_weighted(scaler->sums, rows, stride, count, channels, first, scale, last);
+    add_weighted(scaler->sums, rows, stride, count, channels, first, scale, last);
 }
 
 /* Writes a row of means to its position in the upright image. */
@@ -293,10 +279,7 @@ static void write_row(struct scaler *scaler)
         divide_columns(scaler);
     } else if (kept) {
         add_columns(scaler);
-        if (cpu_has_avx2())
-            divide_avx2(scaler->means, scaler->totals, count, (uint32_t)area);
-        else
-            divide_sums(scaler->means, scaler->totals, count, (uint32_t)area);
+        divide_sums(scaler->means, scaler->totals, count, (uint32_t)area);
     }
     if (kept)
         place_row(scaler, scaler->means);

@@ -80,8 +80,8 @@ ALWAYS_INLINE void write_roots(float *out, const double *in, double length, uint
 
 /* Rounds once, at the end. Without descriptors, all values are 0. `exact` has space for all
  * values. */
-ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct feature *feature,
-                               const uint32_t *words)
+AVX2_TOO static void fill_fisher(float *values, double *exact, const struct feature *feature,
+                                 const uint32_t *words)
 {
     const struct feature_codebook *codebook = feature->codebook;
     const uint32_t projected = codebook->projected, pairs = codebook->words * projected;
@@ -108,21 +108,12 @@ ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct featur
         memset(values, 0, 2 * (size_t)pairs * sizeof *values);
 }
 
-AVX2_LOOPS static void fill_fisher_in_vectors(float *values, double *exact,
-                                              const struct feature *feature, const uint32_t *words)
-{
-    fill_fisher(values, exact, feature, words);
-}
-
 static bool finish_fisher(void *values, const struct feature *feature, const uint32_t *words)
 {
     double *exact = malloc(feature->dimension * sizeof *exact);
     if (!exact)
         return false;
-    if (cpu_has_avx2())
-        fill_fisher_in_vectors(values, exact, feature, words);
-    else
-        fill_fisher(values, exact, feature, words);
+    fill_fisher(values, exact, feature, words);
     free(exact);
     return true;
 }

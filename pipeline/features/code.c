@@ -90,7 +90,7 @@ ALWAYS_INLINE void transform(four out[FREQUENCIES][FOURS], four in[CODE_CELLS][F
         out[0][j] = 1024 * in[0][j];
 }
 
-ALWAYS_INLINE void finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
+AVX2_TOO static void finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
 {
     union {
         four rows[CODE_CELLS][FOURS];
@@ -112,18 +112,10 @@ ALWAYS_INLINE void finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WO
     }
 }
 
-AVX2_LOOPS static void finish_avx2(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
-{
-    finish(code, words);
-}
-
 void code_finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
 {
     pthread_once(&tables_once, make_tables);
-    if (cpu_has_avx2())
-        finish_avx2(code, words);
-    else
-        finish(code, words);
+    finish(code, words);
 }
 
 void code_mirror_mask(uint8_t mask[CODE_BYTES])

@@ -232,8 +232,8 @@ static void take_roots(uint8_t out[128], const uint32_t sums[128])
             (uint8_t)whole_root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
 }
 
-ALWAYS_INLINE void describe_channels(uint8_t *out, const struct descriptor_picture *picture,
-                                     uint32_t x, uint32_t y, uint32_t side, unsigned channels)
+AVX2_TOO static void describe_channels(uint8_t *out, const struct descriptor_picture *picture,
+                                       uint32_t x, uint32_t y, uint32_t side, unsigned channels)
 {
     for (unsigned c = 0; c < channels; c++) {
         uint32_t sums[128];
@@ -242,19 +242,10 @@ ALWAYS_INLINE void describe_channels(uint8_t *out, const struct descriptor_pictu
     }
 }
 
-AVX2_LOOPS static void describe_in_vectors(uint8_t *out, const struct descriptor_picture *picture,
-                                           uint32_t x, uint32_t y, uint32_t side, unsigned channels)
-{
-    describe_channels(out, picture, x, y, side, channels);
-}
-
 static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
                           uint32_t y, uint32_t side)
 {
-    if (cpu_has_avx2())
-        describe_in_vectors(out, picture, x, y, side, 1);
-    else
-        describe_channels(out, picture, x, y, side, 1);
+    describe_channels(out, picture, x, y, side, 1);
 }
 
 const struct descriptor descriptor_sift = {
@@ -270,10 +261,7 @@ const struct descriptor descriptor_sift = {
 static void describe_opsift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
                             uint32_t y, uint32_t side)
 {
-    if (cpu_has_avx2())
-        describe_in_vectors(out, picture, x, y, side, 3);
-    else
-        describe_channels(out, picture, x, y, side, 3);
+    describe_channels(out, picture, x, y, side, 3);
 }
 
 const struct descriptor descriptor_opsift = {

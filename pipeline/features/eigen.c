@@ -141,16 +141,10 @@ ALWAYS_INLINE bool iterate(double *q, double *d, double *e, uint32_t n)
     return true;
 }
 
-ALWAYS_INLINE bool decompose(double *a, double *q, double *d, double *e, double *w, uint32_t n)
+AVX2_TOO static bool decompose(double *a, double *q, double *d, double *e, double *w, uint32_t n)
 {
     reduce(a, q, d, e, w, n);
     return iterate(q, d, e, n);
-}
-
-AVX2_LOOPS static bool decompose_in_vectors(double *a, double *q, double *d, double *e, double *w,
-                                            uint32_t n)
-{
-    return decompose(a, q, d, e, w, n);
 }
 
 /* Sorts by descending eigenvalue, and normalises the sign of each vector. */
@@ -180,8 +174,7 @@ enum status eigen_symmetric(double *vectors, double *values, uint32_t n, struct 
     double *d = q + (size_t)n * n, *e = d + n, *w = e + n;
     enum status status = STATUS_OK;
     e[0] = 0;
-    if (cpu_has_avx2() ? decompose_in_vectors(vectors, q, d, e, w, n)
-                       : decompose(vectors, q, d, e, w, n))
+    if (decompose(vectors, q, d, e, w, n))
         arrange(vectors, values, q, d, n);
     else
         status = error_set(err, STATUS_FAILED,

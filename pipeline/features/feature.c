@@ -573,7 +573,7 @@ uint32_t feature_histograms(const struct feature *feature)
 
 /* Divides each word by the sum of its histogram of `bins` words; optionally takes the square
  * root. */
-ALWAYS_INLINE void store_histogram(float *values, const uint32_t *words, uint32_t bins, bool root)
+AVX2_TOO static void store_histogram(float *values, const uint32_t *words, uint32_t bins, bool root)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < bins; i++)
@@ -585,23 +585,13 @@ ALWAYS_INLINE void store_histogram(float *values, const uint32_t *words, uint32_
         values[i] = (float)sqrt((double)words[i] / whole);
 }
 
-AVX2_LOOPS static void store_histogram_avx2(float *values, const uint32_t *words, uint32_t bins,
-                                            bool root)
-{
-    store_histogram(values, words, bins, root);
-}
-
 static void store_shares(float *values, const struct feature *feature, const uint32_t *words)
 {
     const uint32_t histograms = feature_histograms(feature);
     const uint32_t bins = feature->cell_bins / (histograms ? histograms : 1);
     const bool root = feature->normalize == NORMALIZE_HELLINGER;
-    for (uint32_t start = 0; start < feature->dimension; start += bins) {
-        if (cpu_has_avx2())
-            store_histogram_avx2(values + start, words + start, bins, root);
-        else
-            store_histogram(values + start, words + start, bins, root);
-    }
+    for (uint32_t start = 0; start < feature->dimension; start += bins)
+        store_histogram(values + start, words + start, bins, root);
 }
 
 /* The index of the counted row, or column, that begins at num / den of the picture. */

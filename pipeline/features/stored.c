@@ -71,8 +71,8 @@ static float value_of(uint32_t code, bool is_signed)
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-ALWAYS_INLINE void encode(uint8_t *to, enum feature_store store, bool is_signed,
-                          const float *values, size_t count)
+AVX2_TOO static void encode(uint8_t *to, enum feature_store store, bool is_signed,
+                            const float *values, size_t count)
 {
     if (store == STORE_FLOAT32)
         memcpy(to, values, count * sizeof *values);
@@ -84,19 +84,10 @@ ALWAYS_INLINE void encode(uint8_t *to, enum feature_store store, bool is_signed,
         to[i] = code_of(values[i], is_signed);
 }
 
-AVX2_LOOPS static void encode_avx2(uint8_t *to, enum feature_store store, bool is_signed,
-                                   const float *values, size_t count)
-{
-    encode(to, store, is_signed, values, count);
-}
-
 void stored_encode(void *to, enum feature_store store, bool is_signed, const float *values,
                    size_t count)
 {
-    if (cpu_has_avx2())
-        encode_avx2(to, store, is_signed, values, count);
-    else
-        encode(to, store, is_signed, values, count);
+    encode(to, store, is_signed, values, count);
 }
 
 void stored_decode(float *values, enum feature_store store, bool is_signed, const void *from,

@@ -49,7 +49,7 @@ ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, size_t count)
 }
 
 /* Adds the products of a block's columns; missing rows are zeros. */
-ALWAYS_INLINE void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t columns)
+AVX2_TOO static void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t columns)
 {
     for (uint32_t i = 0; i < columns; i++) {
         uint64_t own = 0;
@@ -59,12 +59,6 @@ ALWAYS_INLINE void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t 
             own += (uint16_t)column[i][k];
         sums[(size_t)columns * columns + i] += own;
     }
-}
-
-AVX2_LOOPS static void add_block_in_vectors(uint64_t *sums, int16_t (*column)[BLOCK],
-                                            uint32_t columns)
-{
-    add_block(sums, column, columns);
 }
 
 static void load_block(int16_t (*column)[BLOCK], const struct products *products, uint64_t first)
@@ -88,10 +82,7 @@ static void add_part(void *context, uint64_t part)
     int16_t(*column)[BLOCK] = products->columns + part * columns;
     for (uint64_t block = part; block < blocks; block += products->parts) {
         load_block(column, products, block * BLOCK);
-        if (cpu_has_avx2())
-            add_block_in_vectors(sums, column, columns);
-        else
-            add_block(sums, column, columns);
+        add_block(sums, column, columns);
     }
 }
 
@@ -196,8 +187,9 @@ out:
 }
 
 /* Projects one block of the sample, like codebook_project: rounds down without a division. */
-ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
+AVX2_TOO static void project_block(void *context, uint64_t block)
 {
+    const struct trainer *trainer = context;
     const struct feature_codebook *codebook = trainer->codebook;
     const uint32_t shift = codebook->shift, middle = 1u << 31;
     int16_t row[CODEBOOK_COLUMNS_MAX + LANES] = {0};
@@ -214,19 +206,6 @@ ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
             trainer->projected[r * codebook->projected + j] = (int8_t)value;
         }
     }
-}
-
-AVX2_LOOPS static void project_in_vectors(const struct trainer *trainer, uint64_t block)
-{
-    project_rows(trainer, block);
-}
-
-static void project_block(void *context, uint64_t block)
-{
-    if (cpu_has_avx2())
-        project_in_vectors(context, block);
-    else
-        project_rows(context, block);
 }
 
 /* --- words ----------------------------------------------------------------------------------- */

@@ -30,7 +30,6 @@ struct scan {
     const struct code_pairs_config *config;
     struct block *block;
     uint32_t blocks, odd_bits;
-    bool vectors;
 
     pthread_mutex_t lock; /* guards the following, except reads of list.limit */
     struct code_list list;
@@ -67,8 +66,8 @@ ALWAYS_INLINE void add_bits(uint64_t sum[LANES], const struct block *block, cons
 }
 
 /* The distances of a block's codes to a query, and which are closer if mirrored; returns the least. */
-ALWAYS_INLINE uint8_t compare(uint8_t distance[BLOCK], bool mirrored[BLOCK],
-                              const struct block *block, const uint64_t *query, uint8_t odd_bits)
+AVX2_TOO static uint8_t compare(uint8_t distance[BLOCK], bool mirrored[BLOCK],
+                                const struct block *block, const uint64_t *query, uint8_t odd_bits)
 {
     uint64_t sums[2][LANES] = {{0}};
     const uint8_t *even = (const uint8_t *)sums[0], *odd = (const uint8_t *)sums[1];
@@ -82,13 +81,6 @@ ALWAYS_INLINE uint8_t compare(uint8_t distance[BLOCK], bool mirrored[BLOCK],
         least = distance[i] < least ? distance[i] : least;
     }
     return least;
-}
-
-AVX2_LOOPS static uint8_t compare_in_vectors(uint8_t distance[BLOCK], bool mirrored[BLOCK],
-                                             const struct block *block, const uint64_t *query,
-                                             uint8_t odd_bits)
-{
-    return compare(distance, mirrored, block, query, odd_bits);
 }
 
 /* --- layout ---------------------------------------------------------------------------------- */
@@ -268,9 +260,7 @@ static void do_rows(void *context, uint64_t task)
             uint64_t query[BYTES];
             for (uint32_t k = 0; k < BYTES; k++)
                 query[k] = *byte_of(scan, i, k) * UINT64_C(0x0101010101010101);
-            const uint8_t least =
-                scan->vectors ? compare_in_vectors(distance, mirrored, block, query, odd_bits)
-                              : compare(distance, mirrored, block, query, odd_bits);
+            const uint8_t least = compare(distance, mirrored, block, query, odd_bits);
             for (uint32_t at = 0; at < BLOCK && least <= limit; at++) {
                 const uint32_t j = b * BLOCK + at;
                 if (distance[at] <= limit && i < j && j < config->count)
@@ -290,9 +280,7 @@ enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_conf
                             struct error *err)
 {
     memset(out, 0, sizeof *out);
-    struct scan scan = {.config = config,
-                        .blocks = (config->count + BLOCK - 1) / BLOCK,
-                        .vectors = cpu_has_avx2() && !config->plain};
+    struct scan scan = {.config = config, .blocks = (config->count + BLOCK - 1) / BLOCK};
     scan.list = (struct code_list){.config = config, .limit = config->limit};
     pthread_mutex_init(&scan.lock, NULL);
     if (lay_out(&scan, &scan.error) == STATUS_OK) {

@@ -33,7 +33,6 @@ struct code_pairs_config {
     uint32_t floor;  /* with more than `most` pairs, the limit is lowered, */
     uint64_t most;   /* but not below floor */
     uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
-    bool plain;      /* for tests: without vector instructions; the pairs are the same */
     struct workers *workers;
     struct watch watch; /* shows progress, on any thread */
 };

@@ -308,8 +308,9 @@ static void add_weighted(struct column_part *part, const float *values, const fl
     }
 }
 
-ALWAYS_INLINE void stats_body(const struct column_job *job, uint64_t number)
+AVX2_TOO static void add_part(void *context, uint64_t number)
 {
+    const struct column_job *job = context;
     const uint32_t from = (uint32_t)(number % job->groups) * COLUMNS_PART;
     const uint32_t first = (uint32_t)(number / job->groups) * KMEANS_BLOCK_ROWS;
     const uint32_t columns =
@@ -332,17 +333,6 @@ ALWAYS_INLINE void stats_body(const struct column_job *job, uint64_t number)
     for (uint32_t row = 0; row < rows && columns < COLUMNS_PART; row++, values += job->stride)
         add_values(&part, values, origin, columns);
     job->parts[number] = part;
-}
-
-static void stats_plain(void *context, uint64_t number)
-{
-    stats_body(context, number);
-}
-
-/* The same sums, column by column, in wider vectors. */
-AVX2_LOOPS static void stats_avx2(void *context, uint64_t number)
-{
-    stats_body(context, number);
 }
 
 /* Where to add the block at `row`. */
@@ -401,7 +391,7 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
             parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
         }
         struct column_job job = {stats, rows, weights, now, stride, groups, parts};
-        workers_run(workers, cpu_has_avx2() ? stats_avx2 : stats_plain, &job, groups * blocks);
+        workers_run(workers, add_part, &job, groups * blocks);
         for (uint32_t block = 0; block < blocks; block++)
             keep_parts(stats, parts + block * groups,
                        stats->rows + (uint64_t)block * KMEANS_BLOCK_ROWS,

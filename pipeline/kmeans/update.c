@@ -161,8 +161,10 @@ __attribute__((target("avx2"))) static inline void add_values_avx2(int64_t *sums
                                   _mm256_sub_epi64(shifted, _mm256_castpd_si256(magic))));
     }
 }
+#define HAS_AVX2 __builtin_cpu_supports("avx2")
 #else
 #define add_values_avx2 add_values
+#define HAS_AVX2        0
 #endif
 
 ALWAYS_INLINE void sum_body(const struct sum_job *job, uint64_t part,
@@ -221,7 +223,7 @@ enum status update_tile(uint64_t *moved, struct update *update, struct tile *til
         job.groups *= 2;
     const uint32_t slices = wanted / job.groups > 1 ? wanted / job.groups : 1;
     job.columns = (lanes + slices - 1) / slices * KMEANS_LANES;
-    workers_run(workers, update->small && cpu_has_avx2() ? sum_avx2 : sum_plain, &job,
+    workers_run(workers, update->small && HAS_AVX2 ? sum_avx2 : sum_plain, &job,
                 (uint64_t)job.groups * ((data->stride + job.columns - 1) / job.columns));
     return data_unmap(data, tile, rows, err);
 }

@@ -154,8 +154,8 @@ ALWAYS_INLINE void gather_bytes(unsigned char *restrict out, const unsigned char
 }
 
 /* The usual sizes have an inner loop of constant length. */
-ALWAYS_INLINE void gather(unsigned char *out, const unsigned char *in, size_t elements,
-                          size_t element)
+AVX2_TOO static void gather(unsigned char *out, const unsigned char *in, size_t elements,
+                            size_t element)
 {
     if (element == 2)
         gather_bytes(out, in, elements, 2);
@@ -167,19 +167,10 @@ ALWAYS_INLINE void gather(unsigned char *out, const unsigned char *in, size_t el
         gather_bytes(out, in, elements, element);
 }
 
-AVX2_LOOPS static void gather_avx2(unsigned char *out, const unsigned char *in, size_t elements,
-                                   size_t element)
-{
-    gather(out, in, elements, element);
-}
-
 static void unshuffle(unsigned char *out, const unsigned char *in, size_t size, size_t element)
 {
     const size_t elements = size / element, whole = elements * element;
-    if (cpu_has_avx2())
-        gather_avx2(out, in, elements, element);
-    else
-        gather(out, in, elements, element);
+    gather(out, in, elements, element);
     memcpy(out + whole, in + whole, size - whole);
 }
 

@@ -66,8 +66,8 @@ enum status affinity_open(struct edges *out, const struct neighbours *nearest,
 /* --- diffusion ---------------------------------------------------------------------------------- */
 
 /* next = w (a S now - next) + next; the starts' contribution is added later. */
-ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
-                             const struct edges *affinity, double w)
+AVX2_TOO static void step(double *restrict next, const double *restrict now,
+                          const struct edges *affinity, double w)
 {
     for (uint64_t row = 0; row < affinity->rows; row++) {
         double sum[LANES] = {0};
@@ -82,16 +82,9 @@ ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
     }
 }
 
-AVX2_LOOPS static void step_avx2(double *restrict next, const double *restrict now,
-                                 const struct edges *affinity, double w)
-{
-    step_body(next, now, affinity, w);
-}
-
 void affinity_diffuse(double *scores, double *scratch, const struct edges *affinity,
                       const struct affinity_start starts[AFFINITY_LANES])
 {
-    const bool avx2 = cpu_has_avx2();
     const size_t count = (size_t)affinity->rows * LANES;
     double w = 1;
     memset(scores, 0, count * sizeof *scores);
@@ -101,10 +94,7 @@ void affinity_diffuse(double *scores, double *scratch, const struct edges *affin
     for (unsigned k = 0; k < STEPS; k++) {
         double *to = k % 2 ? scores : scratch;
         const double *from = k % 2 ? scratch : scores;
-        if (avx2)
-            step_avx2(to, from, affinity, w);
-        else
-            step_body(to, from, affinity, w);
+        step(to, from, affinity, w);
         for (unsigned l = 0; l < LANES; l++)
             for (uint32_t i = 0; i < starts[l].count; i++)
                 to[(size_t)starts[l].rows[i] * LANES + l] +=

@@ -74,8 +74,8 @@ static inline double round_small(double x)
     return (x + 0x1.8p52) - 0x1.8p52;
 }
 
-ALWAYS_INLINE void make_body(int8_t *codes, struct code_facts *facts,
-                             const struct code_space *space, const float *row)
+AVX2_TOO static void make_codes(int8_t *codes, struct code_facts *facts,
+                                const struct code_space *space, const float *row)
 {
     const uint32_t stride = space->stride;
     const double unit = space->unit;
@@ -121,19 +121,10 @@ ALWAYS_INLINE void make_body(int8_t *codes, struct code_facts *facts,
     facts->error = wild ? CODES_FAR : float_up(error);
 }
 
-AVX2_LOOPS static void make_in_vectors(int8_t *codes, struct code_facts *facts,
-                                       const struct code_space *space, const float *row)
-{
-    make_body(codes, facts, space, row);
-}
-
 void codes_make(int8_t *codes, struct code_facts *facts, const struct code_space *space,
                 const float *row)
 {
-    if (cpu_has_avx2())
-        make_in_vectors(codes, facts, space, row);
-    else
-        make_body(codes, facts, space, row);
+    make_codes(codes, facts, space, row);
 }
 
 float codes_reach(const struct code_space *space, const struct code_facts *facts, double squared)

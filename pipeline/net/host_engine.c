@@ -385,7 +385,7 @@ ALWAYS_INLINE void run_sum(const struct run *r)
                 out[c] += r->from_a[y * r->pitch_a + x * channels + c] - (int32_t)r->a->zero;
 }
 
-ALWAYS_INLINE void run_other(const struct run *r)
+AVX2_TOO static void run_other(const struct run *r)
 {
     const uint32_t kind = r->layer->f.kind;
     if (kind == NET_SUM)
@@ -394,16 +394,6 @@ ALWAYS_INLINE void run_other(const struct run *r)
         run_pool(r);
     else
         run_each(r);
-}
-
-AVX2_LOOPS static void run_other_avx2(const struct run *r)
-{
-    run_other(r);
-}
-
-static void run_other_plain(const struct run *r)
-{
-    run_other(r);
 }
 
 /* --- a picture ----------------------------------------------------------------------------------- */
@@ -447,7 +437,7 @@ void host_engine_run(const struct host_engine *engine, uint8_t *scratch, const u
                               .pitch = pitch[i + 1]};
         write_border(scratch, engine, i + 1);
         if (layer->f.kind != NET_CONVOLUTION)
-            (cpu_has_avx2() ? run_other_avx2 : run_other_plain)(&r);
+            run_other(&r);
         else
             run_convolution(engine, scratch, &engine->plans[i], &r);
     }
