@@ -15,7 +15,7 @@
 #include "cli/row_table.h"
 #include "cli/summary.h"
 #include "ingest/describing.h"
-#include "jobs/decode_again.h"
+#include "jobs/reopen.h"
 #include "jobs/similarity.h"
 #include "matrix/npy.h"
 #include "matrix/projected.h"
@@ -290,45 +290,32 @@ static enum status search_for(struct similar *similar, const float *values, uint
                            &(struct queries){.values = &source, .count = count}, err);
 }
 
-/* Pictures that are not in the file; each file once, even under several names. */
+/* Pictures that are not in the file. */
 struct outside {
-    const char **path;
-    struct stat *file;
-    struct error *failed;
+    struct similar *similar;
+    unsigned *name; /* of each: its index among the names */
     unsigned count;
-    uint32_t *of_name; /* per name: its index among the pictures */
     float *values;
 };
 
-static enum status find_files(struct outside *outside, struct similar *similar, struct error *err)
+static enum status find_files(struct outside *outside, struct error *err)
 {
-    const size_t names = similar->count;
-    outside->path = held_array(&similar->held, names, sizeof *outside->path);
-    outside->file = held_array(&similar->held, names, sizeof *outside->file);
-    outside->failed = held_array(&similar->held, names, sizeof *outside->failed);
-    outside->of_name = held_array(&similar->held, names, sizeof *outside->of_name);
+    struct similar *similar = outside->similar;
+    outside->name = held_array(&similar->held, similar->count, sizeof *outside->name);
     if (held_check(&similar->held, "pictures", err) != STATUS_OK)
         return err->status;
-    for (unsigned i = 0; i < names; i++) {
+    for (unsigned i = 0; i < similar->count; i++) {
         struct stat st;
-        uint32_t at = 0;
         if (!is_open(similar, i, true))
             continue;
-        if (stat(similar->names[i], &st) != 0 || !S_ISREG(st.st_mode)) {
+        if (stat(similar->names[i], &st) == 0 && S_ISREG(st.st_mode))
+            outside->name[outside->count++] = i;
+        else
             error_set(
                 &similar->failed[i], STATUS_USAGE,
                 "%s is neither an image of %s nor a file: give a path as clpipe export --what "
                 "images lists them, row:N, or a picture's file",
                 PATH_TEXT(similar->names[i]), PATH_TEXT(similar->own->common.operand[0]));
-            continue;
-        }
-        while (at < outside->count &&
-               (outside->file[at].st_dev != st.st_dev || outside->file[at].st_ino != st.st_ino))
-            at++;
-        outside->of_name[i] = at;
-        outside->path[at] = at < outside->count ? outside->path[at] : similar->names[i];
-        outside->file[at] = st;
-        outside->count += at == outside->count;
     }
     return STATUS_OK;
 }
@@ -337,16 +324,17 @@ static const char *open_picture(void *context, uint64_t i, struct blob *blob,
                                 struct failure *failure)
 {
     const struct outside *outside = context;
-    blob_open_file(blob, outside->path[i], failure);
+    blob_open_file(blob, outside->similar->names[outside->name[i]], failure);
     return "picture.jpg"; /* whatever its name, it is meant to be an image */
 }
 
 static void end_picture(void *context, uint64_t i, const struct failure *failure)
 {
     const struct outside *outside = context;
+    const unsigned name = outside->name[i];
     if (failure->reason != REASON_NONE)
-        error_set(&outside->failed[i], STATUS_FAILED, "%s cannot be compared: %s",
-                  PATH_TEXT(outside->path[i]), failure->message);
+        error_set(&outside->similar->failed[name], STATUS_FAILED, "%s cannot be compared: %s",
+                  PATH_TEXT(outside->similar->names[name]), failure->message);
 }
 
 /* The file's features, and the options that affect their values. */
@@ -376,7 +364,7 @@ static enum status describe_as(struct describing *describing, struct codebooks *
     if (status == STATUS_OK)
         status = codebooks_bind(codebooks, &config->features, shown, err);
     if (status == STATUS_OK)
-        status = decode_again_options(&config->decode, result, err);
+        status = reopen_decode_options(&config->decode, result, err);
     if (status == STATUS_OK && config->decode.icc && !decode_icc_library())
         status = error_set(err, STATUS_FAILED,
                            "%s was made with --icc apply, and this build cannot apply ICC "
@@ -385,9 +373,9 @@ static enum status describe_as(struct describing *describing, struct codebooks *
     return status;
 }
 
-static enum status describe(struct outside *outside, const struct similar *similar,
-                            const char *name, struct error *err)
+static enum status describe(struct outside *outside, const char *name, struct error *err)
 {
+    const struct similar *similar = outside->similar;
     const struct clustering_machine *machine = &similar->similarity.config->machine;
     struct codebooks codebooks = {.stored = NULL};
     struct describing describing = {.config = {.threads = machine->threads,
@@ -416,38 +404,32 @@ static enum status describe(struct outside *outside, const struct similar *simil
 }
 
 /* Searches for the pictures whose values are valid in the metric's space. */
-static enum status search_values(struct outside *outside, struct similar *similar,
-                                 struct error *err)
+static enum status search_values(const struct outside *outside, struct error *err)
 {
+    struct similar *similar = outside->similar;
     const struct matrix_source *source = &similar->similarity.input.rows;
     const uint32_t dimension = source->dimension, columns = projected_columns(source);
     uint32_t good = 0;
-    for (uint32_t at = 0; at < outside->count; at++) {
+    for (unsigned at = 0; at < outside->count; at++) {
+        const unsigned name = outside->name[at];
         float *values = outside->values + (size_t)at * columns;
-        if (outside->failed[at].status != STATUS_OK)
+        if (similar->failed[name].status != STATUS_OK)
             continue;
         projected_row(source, values);
         if (comparable_values(source, values, similar->similarity.metric))
             memmove(outside->values + (size_t)good++ * dimension, values,
                     dimension * sizeof *values);
         else
-            error_set(&outside->failed[at], STATUS_FAILED,
-                      "%s has no values of %s that can be compared", PATH_TEXT(outside->path[at]),
-                      similar->similarity.input.about.name);
+            error_set(&similar->failed[name], STATUS_FAILED,
+                      "%s has no values of %s that can be compared",
+                      PATH_TEXT(similar->names[name]), similar->similarity.input.about.name);
     }
     enum status status = STATUS_OK;
     if (good > 0)
         status = search_for(similar, outside->values, good, err);
-    for (uint32_t at = 0, query = 0; at < outside->count && status == STATUS_OK; at++) {
-        const bool found = outside->failed[at].status == STATUS_OK;
-        for (unsigned i = 0; found && i < similar->count; i++)
-            if (is_open(similar, i, true) && outside->of_name[i] == at)
-                take(similar, i, query);
-        query += found;
-    }
-    for (unsigned i = 0; i < similar->count; i++)
-        if (is_open(similar, i, true))
-            similar->failed[i] = outside->failed[outside->of_name[i]];
+    for (unsigned at = 0, query = 0; at < outside->count && status == STATUS_OK; at++)
+        if (similar->failed[outside->name[at]].status == STATUS_OK)
+            take(similar, outside->name[at], query++);
     return status;
 }
 
@@ -457,16 +439,16 @@ static enum status search_outside(struct similar *similar, struct error *err)
     const uint32_t dimension = projected_columns(&input->rows);
     const char *name =
         similar->own->config.feature ? similar->own->config.feature : input->about.name;
-    struct outside outside = {.count = 0};
-    enum status status = find_files(&outside, similar, err);
+    struct outside outside = {.similar = similar};
+    enum status status = find_files(&outside, err);
     if (status != STATUS_OK || outside.count == 0)
         return status;
     outside.values =
         held_array(&similar->held, (uint64_t)outside.count * dimension, sizeof *outside.values);
     status = held_check(&similar->held, "pictures", err);
     if (status == STATUS_OK)
-        status = describe(&outside, similar, name, err);
-    return status == STATUS_OK ? search_values(&outside, similar, err) : status;
+        status = describe(&outside, name, err);
+    return status == STATUS_OK ? search_values(&outside, err) : status;
 }
 
 /* --vector: one row, or an array of one dimension. */

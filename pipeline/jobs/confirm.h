@@ -13,7 +13,7 @@ struct confirm_config {
     const uint32_t *rank; /* per class, distinct: the lower becomes a reference first */
     const uint32_t *row;  /* per class: the row whose picture is compared */
     uint32_t classes;
-    struct decode_again *pictures;
+    struct reopen *pictures;
     struct workers *workers;
     bool certain;    /* only copies without any contradiction (alignment.h) */
     uint64_t memory; /* bytes for planes; beyond that, pictures are decoded again when needed */

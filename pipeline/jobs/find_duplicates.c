@@ -53,7 +53,7 @@ struct finding {
     uint64_t *link_first;
     struct link *link;
     struct workers *workers;
-    struct decode_again *pictures;
+    struct reopen *pictures;
     struct held held; /* the arrays above */
 };
 
@@ -485,12 +485,12 @@ static enum status find_all(struct finding *f, struct error *err)
     if (status == STATUS_OK)
         status = workers_open(&f->workers, config->threads, err);
     if (status == STATUS_OK)
-        status = decode_again_open(&f->pictures,
-                                   &(struct reopen_config){.result = f->result,
-                                                           .workers = f->workers,
-                                                           .memory = config->memory / 2,
-                                                           .watch = config->watch},
-                                   err);
+        status = reopen_open(&f->pictures,
+                             &(struct reopen_config){.result = f->result,
+                                                     .workers = f->workers,
+                                                     .memory = config->memory / 2,
+                                                     .watch = config->watch},
+                             err);
     if (status != STATUS_OK)
         return status;
     qsort_r(f->order, f->rows, sizeof *f->order, by_order, f);
@@ -533,7 +533,7 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
     enum status status = held_check(&f.held, "images", err);
     if (status == STATUS_OK)
         status = find_all(&f, err);
-    decode_again_close(&f.pictures);
+    reopen_close(&f.pictures);
     workers_close(&f.workers);
     code_pairs_clear(&f.pairs);
     held_free(&f.held);

@@ -149,8 +149,7 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     struct redecode *pictures = context;
     const size_t stride = 3 * (size_t)info->out_width;
     const bool whole = is_held(pictures, info);
-    const uint32_t strip =
-        min_u32((uint32_t)max_u64(DECODE_AGAIN_STRIP / stride, 1), info->out_height);
+    const uint32_t strip = min_u32((uint32_t)max_u64(REOPEN_STRIP / stride, 1), info->out_height);
     const uint32_t room = whole ? info->out_height : strip;
     struct failure failure = {.reason = REASON_NONE};
     struct murmur3 hash;
@@ -206,19 +205,19 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     return good;
 }
 
-enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+enum status redecode_read(struct reopen *reopen, struct stop *stop, const uint64_t *rows,
                           uint64_t count, struct alignment_plane *const *planes,
                           uint64_t (*digests)[2], struct error *err)
 {
     struct redecode pictures = {stop, planes, digests};
-    const struct decode_again_use use = {.side = !planes || count == 0 ? 0
-                                                 : planes[0]->fine     ? ALIGNMENT_FINE
-                                                                       : 2 * ALIGNMENT_SIDE,
-                                         .memory = held_bytes,
-                                         .picture = take_picture,
-                                         .context = &pictures,
-                                         .phase = digests ? "comparing pixels" : NULL};
+    const struct reopen_use use = {.side = !planes || count == 0 ? 0
+                                           : planes[0]->fine     ? ALIGNMENT_FINE
+                                                                 : 2 * ALIGNMENT_SIDE,
+                                   .memory = held_bytes,
+                                   .decode = take_picture,
+                                   .context = &pictures,
+                                   .phase = digests ? "comparing pixels" : NULL};
     for (uint64_t i = 0; i < count; i++)
         forget(&pictures, i);
-    return decode_again_rows(again, rows, count, &use, err);
+    return reopen_rows(reopen, rows, count, &use, err);
 }

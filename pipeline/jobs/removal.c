@@ -171,7 +171,7 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
 static enum status prove_near(struct code_pairs *pairs, const struct finding *f, struct error *err)
 {
     const uint64_t members = f->found->members;
-    struct decode_again *pictures = NULL;
+    struct reopen *pictures = NULL;
     uint64_t unknown = 0;
     SCOPED_HELD held = {0};
     uint32_t *rank = held_array(&held, members, sizeof *rank);
@@ -183,7 +183,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         rank[i] = (uint32_t)(f->entry[i].going ? members + i : i);
     }
     if (status == STATUS_OK)
-        status = decode_again_open(&pictures, &f->reopen, err);
+        status = reopen_open(&pictures, &f->reopen, err);
     const struct confirm_config confirm = {.pairs = pairs,
                                            .rank = rank,
                                            .row = row,
@@ -202,7 +202,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         entry->verdict = REMOVAL_SAFE;
         entry->kept = pairs->pair[p].a;
     }
-    decode_again_close(&pictures);
+    reopen_close(&pictures);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* reopen.c: opens blobs for rows.
+/* reopen.c: opens blobs for rows, with a decoder per thread.
  *
  *   rows, ascending ──> paths ──┬─ a file ─────────────────┬─> opened by the thread that uses it
  *                               └─ a member: its archive   ├─ a range
@@ -10,13 +10,16 @@
 #include "jobs/reopen.h"
 
 #include "base/array.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/source_name.h"
 #include "result/locate.h"
+#include "result/parameters.h"
 #include "sources/archives.h"
 
 #include <errno.h>
@@ -53,7 +56,10 @@ struct reopen {
     struct task *task;
     unsigned tasks, room;
     const struct reopen_use *use;
-    uint64_t lost; /* number of archives */
+    struct decode_options options;
+    struct budget *budget;  /* for decoding; NULL: nothing was decoded yet */
+    struct decode **decode; /* one per thread, opened when it is needed */
+    uint64_t lost;          /* number of archives */
     char lost_path[256], lost_why[200];
     atomic_bool streamed; /* some pictures of a stream have no files here */
     atomic_int shortage;  /* errno if resources were lacking to open a picture; 0: none were */
@@ -325,6 +331,66 @@ static enum reason open_member(struct blob *out, struct archives *archives, cons
     return archives_open_member(out, archives, &member, failure);
 }
 
+/* --- decoding ----------------------------------------------------------------------------------
+ */
+
+enum status reopen_decode_options(struct decode_options *out, const struct result *result,
+                                  struct error *err)
+{
+    struct parameters *parameters;
+    decode_options_default(out);
+    if (parameters_open(&parameters, result->parameters, err) != STATUS_OK)
+        return STATUS_FAILED;
+    const char *alpha = parameters_member(parameters, "alpha");
+    const char *icc = parameters_member(parameters, "icc");
+    if (alpha)
+        out->alpha = strcmp(alpha, "black") == 0  ? ALPHA_BLACK
+                     : strcmp(alpha, "drop") == 0 ? ALPHA_DROP
+                                                  : ALPHA_WHITE;
+    out->icc = icc && strcmp(icc, "apply") == 0;
+    parameters_integer(parameters, "max_pixels", &out->max_pixels);
+    out->max_scans = parameters_number(parameters, "max_scans", out->max_scans);
+    out->scale = parameters_number(parameters, "decode_scale", 1);
+    parameters_close(&parameters);
+    return STATUS_OK;
+}
+
+static enum status open_decoding(struct reopen *reopen, struct error *err)
+{
+    const struct reopen_config *config = &reopen->config;
+    enum status status = reopen_decode_options(&reopen->options, config->result, err);
+    reopen->options.icc = reopen->options.icc && decode_icc_library();
+    reopen->options.max_pixels = UINT64_MAX;
+    reopen->options.max_scans = UINT32_MAX;
+    reopen->options.scale = 1;
+    reopen->options.stop = config->watch.stop;
+    reopen->decode = calloc(workers_count(config->workers), sizeof(struct decode *));
+    if (status == STATUS_OK && !reopen->decode)
+        status = error_memory(err, 64, "pictures");
+    return status == STATUS_OK ? budget_open(&reopen->budget, config->memory, err) : status;
+}
+
+static void decode_picture(struct reopen *reopen, const struct reopened *picture)
+{
+    const struct reopen_use *use = reopen->use;
+    struct decode **decode = &reopen->decode[workers_number()];
+    struct failure failure = {.reason = REASON_NONE};
+    struct image_info info;
+    if (!*decode && decode_open(decode, &reopen->options, NULL) != STATUS_OK)
+        return;
+    if (use->side > 0)
+        decode_for_display(*decode, decode_scale_for(picture->width, picture->height, use->side));
+    if (decode_begin(*decode, picture->blob, picture->path, &info, &failure) != REASON_NONE)
+        return;
+    const uint64_t memory = info.memory + max_u64(REOPEN_STRIP, (uint64_t)info.out_width * 3) +
+                            (use->memory ? use->memory(use->context, &info) : 0);
+    const bool taken = budget_take(reopen->budget, memory);
+    if (!taken || !use->decode(use->context, picture->index, *decode, &info))
+        decode_abort(*decode);
+    if (taken)
+        budget_give(reopen->budget, memory);
+}
+
 static void use_task(void *context, uint64_t i)
 {
     struct reopen *reopen = context;
@@ -342,7 +408,10 @@ static void use_task(void *context, uint64_t i)
         atomic_store(&reopen->shortage, failure.error_number);
     if (failure.reason == REASON_NONE && blob_is_open(&task->blob)) {
         task->reopened.blob = &task->blob;
-        reopen->use->picture(reopen->use->context, &task->reopened);
+        if (reopen->use->decode)
+            decode_picture(reopen, &task->reopened);
+        else
+            reopen->use->picture(reopen->use->context, &task->reopened);
     }
     blob_close(&task->blob);
 }
@@ -376,8 +445,10 @@ static int by_row(const void *x, const void *y, void *context)
 enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t count,
                         const struct reopen_use *use, struct error *err)
 {
-    enum status status = STATUS_OK;
     uint64_t held = 0;
+    enum status status = use->decode && !reopen->budget ? open_decoding(reopen, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     uint64_t *order = malloc((count + 1) * sizeof *order);
     if (!order)
         return error_memory(err, count * sizeof *order, "rows");
@@ -444,6 +515,10 @@ void reopen_close(struct reopen **out)
             LOG_NOTICE,
             "notice: pictures that were read from tar:- are not files here: unpack the tar to a "
             "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
+    for (unsigned i = 0; reopen->decode && i < workers_count(reopen->config.workers); i++)
+        decode_close(&reopen->decode[i]);
+    free(reopen->decode);
+    budget_close(&reopen->budget);
     archives_close(&reopen->known);
     pathglob_close(&reopen->globs);
     locator_clear(&reopen->locator);

@@ -10,7 +10,7 @@
 #include "base/output.h"
 #include "base/unnamed_file.h"
 #include "decode/thumbnail.h"
-#include "jobs/decode_again.h"
+#include "jobs/reopen.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -70,12 +70,12 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
                                          .workers = thumbs->workers,
                                          .memory = thumbs->machine->memory,
                                          .watch = thumbs->machine->watch};
-    const struct decode_again_use use = {.side = thumbs->size,
-                                         .picture = make_one,
-                                         .context = &making,
-                                         .phase = "thumbnails",
-                                         .failed = &making.status};
-    struct decode_again *again = NULL;
+    const struct reopen_use use = {.side = thumbs->size,
+                                   .decode = make_one,
+                                   .context = &making,
+                                   .phase = "thumbnails",
+                                   .failed = &making.status};
+    struct reopen *reopen = NULL;
     uint64_t *rows = malloc(missing * sizeof *rows), count = 0;
     if (!rows)
         return error_memory(err, missing * sizeof *rows, "thumbnails");
@@ -84,14 +84,14 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
             rows[count++] = row;
     making.rows = rows;
     pthread_mutex_init(&making.lock, NULL);
-    enum status status = decode_again_open(&again, &config, err);
+    enum status status = reopen_open(&reopen, &config, err);
     if (status == STATUS_OK)
-        status = decode_again_rows(again, rows, count, &use, err);
+        status = reopen_rows(reopen, rows, count, &use, err);
     if (status == STATUS_OK && making.status != STATUS_OK) {
         status = (enum status)making.status;
         *err = making.err;
     }
-    decode_again_close(&again);
+    reopen_close(&reopen);
     pthread_mutex_destroy(&making.lock);
     free(rows);
     return status;

@@ -29,11 +29,11 @@ static void count_shown(void *context, const char *phase, uint64_t done, uint64_
 }
 
 /* The picture of row r is r; the pictures of rows divisible by 251 are gone. */
-enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+enum status redecode_read(struct reopen *reopen, struct stop *stop, const uint64_t *rows,
                           uint64_t count, struct alignment_plane *const *planes,
                           uint64_t (*digests)[2], struct error *err)
 {
-    (void)again, (void)stop, (void)digests, (void)err;
+    (void)reopen, (void)stop, (void)digests, (void)err;
     for (uint64_t i = 0; i < count; i++) {
         const uint32_t picture = (uint32_t)rows[i];
         planes[i]->width = picture % 251 != 0;
