@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/call.h"
+#include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
@@ -33,20 +34,22 @@ static void print_counts(const struct pages_counts *counts, const struct options
 static enum status run_report(const struct options *options, struct error *err)
 {
     const struct report_options *own = (const struct report_options *)options;
+    struct pages_config config = {
+        .file = options->operand[0], .name = own->name, .link_originals = own->link_originals};
     struct pages_counts counts = {0};
     char *fallback = NULL;
     call_start(options, 0);
     const int64_t begun = clock_now();
     enum status status = report_directory(&fallback, options->operand[0], err);
-    const char *directory = options->output ? options->output : fallback;
+    config.directory = options->output ? options->output : fallback;
+    options_machine(&config.machine, options);
     if (status == STATUS_OK)
-        status = report_step(&counts, options->operand[0], directory, own->name, false,
-                             own->link_originals, options, err);
+        status = pages_write(&counts, &config, err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         summary_wall(options);
-        report_open_line(options, directory);
-        report_pages(report_open(options), &counts, directory);
+        report_open_line(options, config.directory);
+        report_pages(report_open(options), &counts, config.directory);
     }
     free(fallback);
     return status;

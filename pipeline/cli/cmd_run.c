@@ -166,8 +166,12 @@ static enum status finish(const struct options *options, const struct ingest_pla
     if (clustered && directory) {
         progress_init(progress, options);
         progress_stage(progress, "pages");
-        status = report_step(&pages, options->output, directory, own->clustering.config.job.name,
-                             true, false, options, err);
+        struct pages_config config = {.file = options->output,
+                                      .directory = directory,
+                                      .name = own->clustering.config.job.name,
+                                      .keep_current = true};
+        options_machine(&config.machine, options);
+        status = pages_write(&pages, &config, err);
         reported = status == STATUS_OK;
         if (reported) {
             summary_wall(options);

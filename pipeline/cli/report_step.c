@@ -1,6 +1,5 @@
-/* report_step.c: pages_write with the options of a command. */
+/* report_step.c: where the pages go, and what is told of them. */
 #include "cli/report_step.h"
-#include "cli/cluster_options.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
@@ -18,19 +17,6 @@ enum status report_directory(char **directory, const char *file, struct error *e
         return error_memory(err, length + 8, "a file name");
     }
     return STATUS_OK;
-}
-
-enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, bool keep, bool link_originals,
-                        const struct options *options, struct error *err)
-{
-    struct pages_config config = {.file = file,
-                                  .directory = directory,
-                                  .name = name,
-                                  .link_originals = link_originals,
-                                  .keep_current = keep};
-    options_machine(&config.machine, options);
-    return pages_write(counts, &config, err);
 }
 
 void report_open_line(const struct options *options, const char *directory)

@@ -9,12 +9,6 @@
 /* The default of report's -o: "F-report" for F.h5; the caller frees it. */
 enum status report_directory(char **directory, const char *file, struct error *err);
 
-/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. keep: do not rewrite a
- * current report. link_originals: the pages link to the images. */
-enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, bool keep, bool link_originals,
-                        const struct options *options, struct error *err);
-
 /* Prints the line that says which page to open. */
 void report_open_line(const struct options *options, const char *directory);
 
