@@ -186,48 +186,33 @@ static enum status open_dataset(struct matrix_input *input, const char *dataset,
     return hdf5_matrix_open(&input->rows, input->path, dataset, false, err);
 }
 
-static enum status open_npy(struct matrix_input *input, const char *feature, const char *usual,
-                            struct error *err)
+static enum status open_npy(struct matrix_input *input, const char *feature, struct error *err)
 {
-    (void)usual;
     if (feature)
         return refuse_feature(err, "a .npy file holds one matrix");
     name_after(input, input->path);
     return npy_open(&input->rows, input->path, false, err);
 }
 
-/* Recognises files by their first bytes, or else by their extension: an HDF5 file may begin with a
- * user block, and a damaged one is reported when it is opened. */
-static const struct container {
-    const char *start, *extension;
-    size_t length;
-    enum status (*open)(struct matrix_input *input, const char *feature, const char *usual,
-                        struct error *err);
-} containers[] = {
-    {"\211HDF\r\n\032\n", ".h5", 8, open_clpipe},
-    {"\211HDF\r\n\032\n", ".hdf5", 8, open_clpipe},
-    {"\223NUMPY", ".npy", 6, open_npy},
-};
+enum container { HDF5, NPY, NEITHER };
 
-static const struct container *recognise(const char *path)
+/* By its first bytes, or else by its extension: an HDF5 file may begin with a user block, and a damaged
+ * one is reported when it is opened. */
+static enum container recognise(const char *path)
 {
-    const size_t count = sizeof containers / sizeof containers[0];
     char start[8] = {0};
-    ssize_t size = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0) {
-        size = read(fd, start, sizeof start);
-        close(fd);
-    }
-    for (size_t i = 0; i < count; i++)
-        if (size >= (ssize_t)containers[i].length &&
-            memcmp(start, containers[i].start, containers[i].length) == 0)
-            return &containers[i];
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < count; i++)
-        if (strcmp(dot, containers[i].extension) == 0)
-            return &containers[i];
-    return NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t size = fd >= 0 ? read(fd, start, sizeof start) : 0;
+    if (fd >= 0)
+        close(fd);
+    if (size == 8 && memcmp(start, "\211HDF\r\n\032\n", 8) == 0)
+        return HDF5;
+    if (size >= 6 && memcmp(start, "\223NUMPY", 6) == 0)
+        return NPY;
+    if (dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0))
+        return HDF5;
+    return dot && strcmp(dot, ".npy") == 0 ? NPY : NEITHER;
 }
 
 /* Where to split FILE.h5:/dataset: the last ":/" after the name of an existing file; 0: nowhere. */
@@ -283,13 +268,17 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
     input_state_of(&input->opened, input->path);
     if (split)
         return open_dataset(input, text + split + 1, feature, err);
-    const struct container *container = recognise(text);
-    if (container)
-        return container->open(input, feature, usual, err);
-    return error_set(
-        err, STATUS_FAILED,
-        "%s is neither HDF5 nor .npy: INPUT must be a clpipe file, FILE.h5:/dataset or FILE.npy",
-        shown);
+    switch (recognise(text)) {
+    case HDF5:
+        return open_clpipe(input, feature, usual, err);
+    case NPY:
+        return open_npy(input, feature, err);
+    default:
+        return error_set(err, STATUS_FAILED,
+                         "%s is neither HDF5 nor .npy: INPUT must be a clpipe file, "
+                         "FILE.h5:/dataset or FILE.npy",
+                         shown);
+    }
 }
 
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
