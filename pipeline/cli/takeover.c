@@ -20,39 +20,40 @@
 
 /* --- what is there --------------------------------------------------------------------------- */
 
-/* Checks that the feature has the codebook named by a stored specification, if any. */
-static void note_digest(struct feature *feature, const char *spec)
+static const struct feature *find_feature(const struct feature_set *features, const char *name)
 {
-    const char *option = strstr(spec, ",codebook=");
-    if (!option)
-        return;
-    option += strlen(",codebook=");
-    snprintf(feature->codebook_digest, sizeof feature->codebook_digest, "%.*s",
-             (int)strcspn(option, ","), option);
-    feature_write_spec(feature);
+    for (unsigned i = 0; i < features->count; i++)
+        if (strcmp(features->feature[i].name, name) == 0)
+            return &features->feature[i];
+    return NULL;
 }
 
-/* The features of a file in their original order, which an HDF5 group does not keep. */
-static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
+/* The features in their original order, which an HDF5 group does not keep. */
+static enum status order_features(struct takeover *t, const struct result *result,
+                                  struct error *err)
 {
+    const struct feature_set found = t->old.features;
     const char *entry;
+    t->old.features = (struct feature_set){.count = 0};
     for (unsigned i = 0; (entry = parameters_entry(t->parameters, "features", i, NULL)); i++) {
-        enum status status = feature_set_add(&t->old.features, entry, NORMALIZE_L1, err);
+        struct feature_set one = {.count = 0};
+        char asked[sizeof one.feature->spec] = "", named[sizeof one.feature->name + sizeof asked];
+        enum status status = feature_set_add(&one, entry, NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
-        struct feature *added = &t->old.features.feature[t->old.features.count - 1];
-        const struct result_feature *there = result_feature_find(result, added->name);
-        char asked[sizeof added->spec] = "";
+        const struct feature *there = find_feature(&found, one.feature->name);
         /* The parameters have the specification as given, without the learned codebook. */
         if (there)
             codebooks_spec_asked(asked, sizeof asked, there->spec);
-        if (there && strcmp(asked, added->spec) == 0) {
-            note_digest(added, there->spec);
-        } else {
+        if (!there || strcmp(asked, one.feature->spec) != 0) {
             error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
                       PATH_TEXT(result->path));
             return error_remedy(err, REMEDY_START_OVER);
         }
+        snprintf(named, sizeof named, "%s=%s", there->name, there->spec);
+        status = feature_set_add(&t->old.features, named, NORMALIZE_L1, err);
+        if (status != STATUS_OK)
+            return status;
     }
     return STATUS_OK;
 }
@@ -84,32 +85,20 @@ static bool found_too_alike(struct result *result, const struct ingest_options *
 
 static enum status read_file(struct takeover *t, struct result *result, struct error *err)
 {
-    const unsigned count = result->source_count;
-    struct content *content = &t->old.content;
-    t->old.parameters = strdup(result->parameters);
-    t->old.sources = calloc(count + 1, sizeof *t->old.sources);
-    t->old.directories = calloc(count + 1, sizeof *t->old.directories);
-    if (!t->old.parameters || !t->old.sources || !t->old.directories)
-        return error_memory(err, count * sizeof *t->old.sources, "the sources");
-    for (unsigned i = 0; i < count; i++)
-        if (!(t->old.sources[i] = strdup(result->sources[i])) ||
-            !(t->old.directories[i] = strdup(result->directories[i])))
-            return error_memory(err, 256, "a source");
-    if (result->preset && !(t->old.preset = strdup(result->preset)))
-        return error_memory(err, 256, "the preset");
-    *content = (struct content){
-        .parameters = t->old.parameters,
-        .preset = t->old.preset,
-        .features = &t->old.features,
-        .sources = (const char *const *)t->old.sources,
-        .directories = count > 0 ? (const char *const *)t->old.directories : NULL,
-        .source_count = count,
-        .decode_scale = result->feature_count > 0 ? result->features[0].decode_scale : 1,
-        .share = result->share};
+    struct signature_parts parts;
+    char *text = NULL;
     t->too_alike = found_too_alike(result, &t->options);
-    enum status status = parameters_open(&t->parameters, t->old.parameters, err);
+    enum status status = signature_parts_of(&parts, result, err);
+    if (status == STATUS_OK && !(text = signature_of_content(&parts.content, err)))
+        status = STATUS_FAILED;
+    signature_parts_clear(&parts);
     if (status == STATUS_OK)
-        status = read_features(t, result, err);
+        status = signature_parse(&t->old, text, err);
+    free(text);
+    if (status == STATUS_OK)
+        status = parameters_open(&t->parameters, t->old.parameters, err);
+    if (status == STATUS_OK)
+        status = order_features(t, result, err);
     return status == STATUS_OK && !t->options.retrain ? read_codebooks(t, result, err) : status;
 }
 
@@ -235,14 +224,6 @@ static enum status take_share(struct takeover *t, struct error *err)
 }
 
 /* --- features -------------------------------------------------------------------------------- */
-
-static const struct feature *find_feature(const struct feature_set *features, const char *name)
-{
-    for (unsigned i = 0; i < features->count; i++)
-        if (strcmp(features->feature[i].name, name) == 0)
-            return &features->feature[i];
-    return NULL;
-}
 
 /* Leaves out learned codebooks: they will be learned again. */
 static void forget_codebook(struct feature *feature)
