@@ -4,7 +4,6 @@
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
-#include "jobs/labelling.h"
 #include "result/choose.h"
 #include "result/parameters.h"
 #include <sys/stat.h>

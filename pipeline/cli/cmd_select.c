@@ -10,7 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
-#include "jobs/select.h"
+#include "jobs/selection.h"
 #include "result/flags.h"
 #include "result/locate.h"
 #include "result/schema.h"

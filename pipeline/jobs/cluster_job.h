@@ -1,5 +1,5 @@
 /* cluster_job.h: common parts of the jobs that store clusters of rows: clustering.h, which finds
- * them, and labelling.h, which uses given centroids.
+ * them, and labelling.c, which uses given centroids.
  *
  *   cluster_job_open ──> the job's own parameters ──> cluster_job_claim ──> cluster_job_run
  *                                                                           │
@@ -7,11 +7,32 @@
 #ifndef CLPIPE_JOBS_CLUSTER_JOB_H
 #define CLPIPE_JOBS_CLUSTER_JOB_H
 
-#include "jobs/clustering_report.h"
 #include "jobs/machine.h"
 #include "jobs/matrix_input.h"
 #include "jobs/path_list.h"
+#include "kmeans/levels.h"
 #include "matrix/projected.h"
+#include "result/words.h"
+
+/* The outcome, for summaries and reports. */
+struct clustering_report {
+    uint32_t mini_batch, n_init;
+    bool found; /* the result already existed: nothing was computed */
+    double seconds;
+    char device[256];
+    struct result_clusters clusters; /* of rows: name, feature, metric and agreement */
+    char *output;                    /* the file that contains it */
+    bool in_input;                   /* it is the input */
+    struct result *images;           /* the open clpipe file whose images the rows are; or NULL */
+    unsigned level_count;            /* 1: it has no levels */
+    struct cluster_level level[CLUSTER_LEVELS]; /* that of the rows, and those above: when done,
+                                                 * without centroids, labels and distances */
+    char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
+    struct cluster_sweep sweep; /* values NULL: k was given */
+    struct words *words;        /* for its clusters, or NULL */
+};
+/* Frees its texts, arrays and files and zeroes it. */
+void clustering_report_clear(struct clustering_report *report);
 
 struct cluster_job {
     const struct cluster_job_config *config;

@@ -18,7 +18,6 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "features/pca.h"
-#include "jobs/cluster_job.h"
 #include "jobs/folders.h"
 #include "kmeans/method.h"
 #include "kmeans/sweep.h"

@@ -1,12 +1,10 @@
-/* clustering.h: the clustering job, from INPUT to /clusters/NAME. The diagram at the top of
- * clustering.c shows the flow. */
+/* clustering.h: the clustering job, from INPUT to /clusters/NAME, and the one that assigns rows to the
+ * centroids of a clustering (labelling.c). The diagram at the top of clustering.c shows the flow. */
 #ifndef CLPIPE_JOBS_CLUSTERING_H
 #define CLPIPE_JOBS_CLUSTERING_H
 
 #include "base/parse.h"
-#include "jobs/clustering_report.h"
-#include "jobs/machine.h"
-#include "kmeans/levels.h"
+#include "jobs/cluster_job.h"
 
 /* The default tolerance, as in scikit-learn. */
 #define CLUSTERING_TOL 1e-4
@@ -41,6 +39,12 @@ struct clustering_config {
  * after a failure. */
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err);
+
+/* Labels the rows by the clusters config->name (NULL: the only ones) of the clpipe file `centroids`,
+ * or finds the labels in the file; errors and report as for clustering_run, but without seconds.
+ * config->feature NULL: the clustered one. STATUS_FAILED: the rows are not of the clustered feature. */
+enum status labelling_run(struct clustering_report *report, const char *centroids,
+                          const struct cluster_job_config *config, struct error *err);
 
 /* The default k: 10, but at least five images per cluster on average, and at least 2. */
 uint32_t clustering_usual_k(uint64_t rows);

@@ -1,11 +1,10 @@
 /* labelling.c: wires the labelling of rows by given centroids. */
-#include "jobs/labelling.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/labelled.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "jobs/cluster_job.h"
+#include "jobs/clustering.h"
 #include "kmeans/cluster.h"
 #include "result/choose.h"
 #include "result/feature_matrix.h"

@@ -41,7 +41,7 @@ struct clustering_machine {
     struct clustering_progress progress;
 };
 
-/* What a job that stores clusters of rows is given, whether it finds them or, as labelling.h, knows
+/* What a job that stores clusters of rows is given, whether it finds them or, as labelling.c, knows
  * their centroids. */
 struct cluster_job_config {
     const char *input, *feature; /* as matrix_input_open takes them */

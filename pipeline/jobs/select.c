@@ -1,9 +1,9 @@
 /* select.c: the table of methods; candidates, choice, and storage. */
-#include "jobs/select.h"
 #include "base/json.h"
 #include "base/minmax.h"
 #include "base/path.h"
 #include "jobs/path_match.h"
+#include "jobs/selection.h"
 #include "matrix/projected.h"
 #include "result/choose.h"
 #include "result/flags.h"
