@@ -67,3 +67,12 @@ enum reason reason_from_name(const char *name)
             return (enum reason)i;
     return REASON_COUNT;
 }
+
+uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
+{
+    uint64_t sum = 0;
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
+        if (i != REASON_NOT_AN_IMAGE)
+            sum += by_reason[i];
+    return sum;
+}

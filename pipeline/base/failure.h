@@ -6,6 +6,7 @@
 #define CLPIPE_BASE_FAILURE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum reason {
     REASON_NONE = 0,        /* an image */
@@ -48,5 +49,8 @@ const char *reason_name(enum reason reason);
 
 /* The reason of that name, or REASON_COUNT. */
 enum reason reason_from_name(const char *name);
+
+/* The files that failed, without those that are not images. */
+uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
 
 #endif

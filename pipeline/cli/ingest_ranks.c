@@ -363,10 +363,8 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
 {
     const struct ingest_report *one = &outcome->report;
     sum->images_ok += one->images_ok;
-    sum->images_failed += one->images_failed;
     sum->images_unchanged += one->images_unchanged;
     sum->images_resumed += one->images_resumed;
-    sum->files_not_images += one->files_not_images;
     sum->files_compared += one->files_compared;
     sum->files_differ += one->files_differ;
     sum->bytes_read += one->bytes_read;
@@ -374,13 +372,12 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
     sum->jpeg_handed_back += one->jpeg_handed_back;
     sum->jpeg_progressive += one->jpeg_progressive;
     sum->summary.images += one->summary.images;
-    sum->summary.failures += one->summary.failures;
-    sum->summary.not_images += one->summary.not_images;
     sum->summary.pixels += one->summary.pixels;
     sum->summary.bytes += one->summary.bytes;
     sum->summary.unchanged = sum->summary.unchanged && one->summary.unchanged;
-    sum->sealed +=
-        outcome->status == STATUS_OK ? one->summary.images + one->summary.failures : one->sealed;
+    sum->sealed += outcome->status == STATUS_OK
+                       ? one->summary.images + failures_counted(one->summary.by_reason)
+                       : one->sealed;
     for (int i = 0; i < REASON_COUNT; i++) {
         sum->by_reason[i] += one->by_reason[i];
         sum->summary.by_reason[i] += one->summary.by_reason[i];

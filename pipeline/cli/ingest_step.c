@@ -588,8 +588,7 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
 enum status ingest_verdict(const struct ingest_report *report, const struct ingest_options *options)
 {
     const bool dry = options->image.common.dry_run;
-    const uint64_t failed =
-                       dry ? report->images_failed : failures_counted(report->summary.by_reason),
+    const uint64_t failed = failures_counted(dry ? report->by_reason : report->summary.by_reason),
                    images = dry ? report->images_ok : report->summary.images;
     return share_covers(&options->allow_failures, failed, images + failed) ? STATUS_OK
                                                                            : STATUS_PARTIAL;

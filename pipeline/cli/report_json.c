@@ -211,12 +211,12 @@ void report_ingest(const struct options *options, const struct ingest_report *re
     if (report->ranks > 0)
         json_uint(json, "ranks", report->ranks);
     json_uint(json, "images_ok", report->images_ok);
-    json_uint(json, "images_failed", report->images_failed);
+    json_uint(json, "images_failed", failures_counted(report->by_reason));
     json_uint(json, "images_unchanged", report->images_unchanged);
     if (done)
         json_removed(json, report->removed);
     json_uint(json, "images_resumed", report->images_resumed);
-    json_uint(json, "files_not_images", report->files_not_images);
+    json_uint(json, "files_not_images", report->by_reason[REASON_NOT_AN_IMAGE]);
     json_uint(json, "files_compared", report->files_compared);
     json_uint(json, "files_differ", report->files_differ);
     report_share(json, &report->share);

@@ -139,15 +139,6 @@ void summary_wall(const struct options *options)
     text_show(&text);
 }
 
-uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
-{
-    uint64_t sum = 0;
-    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
-        if (i != REASON_NOT_AN_IMAGE)
-            sum += by_reason[i];
-    return sum;
-}
-
 /* --- ingest ---------------------------------------------------------------------------------- */
 
 static const struct stage_times *stage_named(const struct ingest_report *report, const char *name)

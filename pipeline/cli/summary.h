@@ -32,9 +32,6 @@ void summary_line(const struct options *options, const char *format, ...)
 /* Prints the time spent in each stage, once: after a command's output, but before its advice. */
 void summary_wall(const struct options *options);
 
-/* The files of an ingest that failed, without those that are not images. */
-uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
-
 /* "2 files that are not images"; returns buffer. */
 char *skipped_text(char *buffer, size_t size, uint64_t count);
 

@@ -542,9 +542,9 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
                          "no image is left in the other sources; nothing is written");
     const char *source = PATH_TEXT(config->walk.sources[first]);
     const char *more = config->walk.source_count > 1 ? " and the other sources" : "";
-    if (report->images_failed == 0)
+    if (failures_counted(report->by_reason) == 0)
         return error_set(err, STATUS_FAILED, "no image under %s%s (%s); nothing is written", source,
-                         more, NUMBER_OF(report->files_not_images, "other file"));
+                         more, NUMBER_OF(report->by_reason[REASON_NOT_AN_IMAGE], "other file"));
     for (int r = 1; r < REASON_COUNT; r++)
         if (report->by_reason[r] && r != REASON_NOT_AN_IMAGE)
             text_add(reasons, sizeof reasons, ", ", "%s %llu", reason_name((enum reason)r),

@@ -5,7 +5,7 @@
 
 #include "ingest/ingest_config.h"
 
-/* Runs an ingest. STATUS_OK even if files failed (report->images_failed). STATUS_PARTIAL: a failure
+/* Runs an ingest. STATUS_OK even if files failed (report->by_reason). STATUS_PARTIAL: a failure
  * in a strict run. STATUS_INTERRUPTED: stopped. The report is always filled. */
 enum status ingest_run(struct ingest_report *report, const struct ingest_config *config,
                        struct error *err);

@@ -118,7 +118,7 @@ enum jpeg_way {
 
 struct ingest_report {
     uint32_t ranks; /* number of processes in the sum; 0: a single process */
-    uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
+    uint64_t images_ok, images_unchanged, images_resumed;
     /* Files with unchanged size and time that were read again, because the inode or change time
      * differs or all files are compared; and those of them whose bytes differ. */
     uint64_t files_compared, files_differ;

@@ -62,16 +62,12 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
         report->pixels += picture->pixels;
         report->jpeg[picture->way]++;
         report->jpeg_progressive += picture->progressive;
-    } else if (reason == REASON_NOT_AN_IMAGE) {
-        report->files_not_images++;
-    } else {
-        report->images_failed++;
     }
     pthread_mutex_lock(&recorder->job->lock);
     progress->done++;
     progress->bytes_done += picture->record.image.bytes;
     progress->images = report->images_ok;
-    progress->failed = report->images_failed;
+    progress->failed = failures_counted(report->by_reason);
     progress->unchanged = report->images_unchanged;
     pthread_mutex_unlock(&recorder->job->lock);
 }

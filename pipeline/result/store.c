@@ -574,14 +574,9 @@ static bool same_content(const struct content *a, const struct content *b)
 
 static void summarize(struct store_summary *summary, const struct journal_tally *tally)
 {
-    *summary = (struct store_summary){.images = tally->by_reason[REASON_NONE],
-                                      .not_images = tally->by_reason[REASON_NOT_AN_IMAGE],
-                                      .pixels = tally->pixels,
-                                      .bytes = tally->bytes};
+    *summary = (struct store_summary){
+        .images = tally->by_reason[REASON_NONE], .pixels = tally->pixels, .bytes = tally->bytes};
     memcpy(summary->by_reason, tally->by_reason, sizeof summary->by_reason);
-    for (int r = 0; r < REASON_COUNT; r++)
-        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
-            summary->failures += tally->by_reason[r];
 }
 
 /* *same: the existing file already equals the new one. */
