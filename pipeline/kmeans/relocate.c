@@ -1,10 +1,11 @@
 /* relocate.c: selects the farthest rows of all ranks, in order.
  *
- * A rank selects its own farthest rows, about as many as there are empty clusters, and offers some
- * of them at a time. All ranks merge the offers of all and so take the same rows; a rank whose
- * offer is used up selects and offers its next rows. */
+ * A rank offers its own farthest rows, about as many at a time as there are empty clusters. All ranks
+ * merge the offers of all and so take the same rows; a rank whose offer is used up offers its next
+ * rows. */
 #include "kmeans/relocate.h"
 #include "base/held.h"
+#include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 /* Minimum number of rows that a rank offers at a time; more clusters are rarely empty. */
 #define BATCH_MIN 16
+/* Rows whose largest distance is kept. */
+#define BLOCK_ROWS 4096
 
 struct far_row {
     double distance; /* 0: the rank has no more */
@@ -22,23 +25,18 @@ struct far_row {
 
 struct far_rows {
     struct fit *fit;
-    double *distances;     /* of the rank's rows */
-    struct far_row *rows;  /* the rank's last selection, farthest first */
-    uint64_t count, sent;  /* rows selected, and offered */
-    uint64_t limit;        /* rows to select next; doubles */
-    struct far_row latest; /* the nearest row ever selected */
+    double *distances; /* of the rank's rows; 0: offered, or never to be */
+    double *largest;   /* of each block of them */
+    uint64_t blocks;
     uint32_t batch;
     struct far_row *given; /* size x batch: each rank's last offer */
     float *values;         /* size x batch x stride: these rows */
     uint32_t *used;        /* rows used of each; size */
 };
 
-static int by_distance(const void *a, const void *b)
+static bool is_before(const struct far_row *a, const struct far_row *b)
 {
-    const struct far_row *x = a, *y = b;
-    if (x->distance != y->distance)
-        return x->distance > y->distance ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
+    return a->distance > b->distance || (a->distance == b->distance && a->row < b->row);
 }
 
 uint32_t relocate_count_empty(const struct fit *fit)
@@ -49,55 +47,33 @@ uint32_t relocate_count_empty(const struct fit *fit)
     return empty;
 }
 
-/* Moves rows[at] down a heap of `count` rows with the nearest at the top. */
-static void sift_down(struct far_row *rows, uint64_t count, uint64_t at)
+static double largest_of_block(const struct far_rows *far, uint64_t block)
 {
-    const struct far_row row = rows[at];
-    for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && by_distance(&rows[child + 1], &rows[child]) > 0)
-            child++;
-        if (by_distance(&rows[child], &row) <= 0)
-            break;
-        rows[at] = rows[child];
-    }
-    rows[at] = row;
+    const uint64_t end = min_u64((block + 1) * BLOCK_ROWS, far->fit->data->share.rows);
+    double largest = 0;
+    for (uint64_t i = block * BLOCK_ROWS; i < end; i++)
+        largest = fmax(largest, far->distances[i]);
+    return largest;
 }
 
-/* Selects the `limit` farthest of the rank's rows after `latest`. */
-static enum status select_rows(struct far_rows *far, struct error *err)
+/* The next of the rank's rows, farthest first, then in their order; distance 0: there is none. */
+static struct far_row take_farthest(struct far_rows *far)
 {
-    const struct data_share *share = &far->fit->data->share;
-    const float *weights = far->fit->data->weights.of_row;
-    const uint64_t limit = far->limit < share->rows ? far->limit : share->rows;
-    struct far_row *rows = realloc(far->rows, limit * sizeof *rows);
-    if (!rows)
-        return error_memory(err, limit * sizeof *rows, "relocating empty clusters");
-    far->rows = rows;
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < share->rows; i++) {
-        if (far->distances[i] <= 0 || (count == limit && far->distances[i] < rows[0].distance) ||
-            (weights && weights[i] == 0))
-            continue;
-        const struct far_row row = {far->distances[i], share->first + i, weights ? weights[i] : 1,
-                                    far->fit->labels[i]};
-        if (by_distance(&row, &far->latest) <= 0)
-            continue;
-        if (count < limit) {
-            rows[count++] = row;
-            for (uint64_t at = count / 2; count == limit && at-- > 0;)
-                sift_down(rows, count, at);
-        } else if (by_distance(&row, &rows[0]) < 0) {
-            rows[0] = row;
-            sift_down(rows, count, 0);
-        }
-    }
-    qsort(rows, count, sizeof *rows, by_distance);
-    if (count > 0)
-        far->latest = rows[count - 1];
-    far->count = count;
-    far->sent = 0;
-    far->limit *= 2;
-    return STATUS_OK;
+    const struct data *data = far->fit->data;
+    uint64_t block = 0;
+    for (uint64_t i = 1; i < far->blocks; i++)
+        block = far->largest[i] > far->largest[block] ? i : block;
+    const double distance = far->largest[block];
+    uint64_t at = block * BLOCK_ROWS;
+    if (distance == 0)
+        return (struct far_row){0};
+    while (far->distances[at] != distance)
+        at++;
+    far->distances[at] = 0;
+    far->largest[block] = largest_of_block(far, block);
+    return (struct far_row){distance, data->share.first + at,
+                            data->weights.of_row ? data->weights.of_row[at] : 1,
+                            far->fit->labels[at]};
 }
 
 static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
@@ -105,11 +81,12 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
 {
     const struct data_share *share = &fit->data->share;
     const uint32_t size = fit->comm->size;
-    *far = (struct far_rows){
-        .fit = fit, .latest.distance = HUGE_VAL, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
-    far->limit = far->batch;
+    *far = (struct far_rows){.fit = fit,
+                             .blocks = (share->rows + BLOCK_ROWS - 1) / BLOCK_ROWS,
+                             .batch = max_u32(empty, BATCH_MIN)};
     const size_t given = (size_t)size * far->batch;
     far->distances = held_array(held, share->rows, sizeof *far->distances);
+    far->largest = held_array(held, far->blocks, sizeof *far->largest);
     far->given = held_array(held, given, sizeof *far->given);
     far->used = held_array(held, size, sizeof *far->used);
     far->values = held_array(held, given * fit->data->stride, sizeof *far->values);
@@ -122,6 +99,10 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
     enum status status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = assign_tile_distances(fit->assign, tile, far->distances + tile->offset, err);
+    for (uint64_t i = 0; i < share->rows && data->weights.of_row; i++)
+        far->distances[i] = data->weights.of_row[i] == 0 ? 0 : far->distances[i];
+    for (uint64_t i = 0; i < far->blocks; i++)
+        far->largest[i] = largest_of_block(far, i);
     return data_end(data, status);
 }
 
@@ -136,12 +117,8 @@ static enum status refill(struct far_rows *far, struct error *err)
     if (!wanted)
         return STATUS_OK;
     struct far_row *own = far->given + comm->rank * batch;
-    if (far->used[comm->rank] == batch)
-        for (size_t i = 0; i < batch; i++) {
-            if (far->sent == far->count && select_rows(far, err) != STATUS_OK)
-                return err->status;
-            own[i] = far->sent < far->count ? far->rows[far->sent++] : (struct far_row){0};
-        }
+    for (size_t i = 0; i < batch && far->used[comm->rank] == batch; i++)
+        own[i] = take_farthest(far);
     for (uint32_t rank = 0; rank < comm->size; rank++)
         if (far->used[rank] == batch)
             far->used[rank] = 0;
@@ -167,8 +144,8 @@ static enum status next_row(struct far_row *row, const float **values, struct fa
         return err->status;
     uint32_t best = 0;
     for (uint32_t rank = 1; rank < size; rank++)
-        if (by_distance(&far->given[(size_t)rank * far->batch + far->used[rank]],
-                        &far->given[(size_t)best * far->batch + far->used[best]]) < 0)
+        if (is_before(&far->given[(size_t)rank * far->batch + far->used[rank]],
+                      &far->given[(size_t)best * far->batch + far->used[best]]))
             best = rank;
     const size_t at = (size_t)best * far->batch + far->used[best];
     *row = far->given[at];
@@ -267,6 +244,5 @@ enum status relocate_rows(struct fit *fit, bool place, struct error *err)
                            fit->config->k);
     if (status == STATUS_OK && fit->shard->device_update.used && !fit->host_stale)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);
-    free(far.rows);
     return status;
 }
