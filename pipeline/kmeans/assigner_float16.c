@@ -150,9 +150,8 @@ static enum status open_buffers(struct tensor *tensor, struct lane_held **held, 
         BUFFER(tensor->outcomes, room * each > outcomes ? room * each : outcomes),
         BUFFER(tensor->taken, (tensor->room + 1) * sizeof(cl_uint))};
     if (lane_hold(held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) != STATUS_OK ||
-        ocl_enqueue_fill(lane->compute, "zero counts", tensor->taken, 0, 0,
-                         (tensor->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
-                         err) != STATUS_OK)
+        lane_fill(lane, "zero counts", tensor->taken, 0, 0, (tensor->room + 1) * sizeof(cl_uint),
+                  err) != STATUS_OK)
         return err->status;
     /* Lane i of `all` is centroid i. */
     for (size_t i = 0; i < k; i++)
@@ -363,19 +362,17 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
     const cl_mem counts = counters_buffer(&tensor->assign->counters);
     cl_mem rows = job->rows ? job->rows : tensor->flagged;
     cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? tensor->list : tensor->search;
-    if (ocl_args(kernel, err, OCL_ARG(tile->float16), OCL_ARG(job->panels->values),
-                 OCL_ARG(job->panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
-                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
-                 OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
-                 OCL_ARG(tile->lower_bounds), OCL_ARG(job->upper), OCL_ARG(tensor->flagged),
-                 OCL_ARG(tensor->outcomes), OCL_ARG(job->slots), OCL_ARG(job->taken),
-                 OCL_ARG(counts), OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count),
-                 OCL_ARG(job->most_rows), OCL_ARG(tensor->columns), OCL_ARG(job->panels->count),
-                 OCL_ARG(use_rows), OCL_ARG(job->mode), OCL_ARG(job->each), OCL_ARG(job->room),
-                 OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
+    return LANE_RUN_2D(
+        filter->lane, job->tag, kernel, global, local, err, OCL_ARG(tile->float16),
+        OCL_ARG(job->panels->values), OCL_ARG(job->panels->starts), OCL_ARG(tensor->slope),
+        OCL_ARG(tensor->offset), OCL_ARG(job->panels->ids), OCL_ARG(tile->norms),
+        OCL_ARG(tile->reaches), OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+        OCL_ARG(tile->lower_bounds), OCL_ARG(job->upper), OCL_ARG(tensor->flagged),
+        OCL_ARG(tensor->outcomes), OCL_ARG(job->slots), OCL_ARG(job->taken), OCL_ARG(counts),
+        OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count), OCL_ARG(job->most_rows),
+        OCL_ARG(tensor->columns), OCL_ARG(job->panels->count), OCL_ARG(use_rows),
+        OCL_ARG(job->mode), OCL_ARG(job->each), OCL_ARG(job->room), OCL_ARG(factor), OCL_ARG(slack),
+        OCL_ARG(filter->bounds));
 }
 
 /* Launches a kernel whose groups stride over listed rows, at most `rows`. */
@@ -512,9 +509,8 @@ enum status float16_open_candidates(struct float16_candidates *out, struct assig
         starts[i][0] = KMEANS_HALF_FAR;
         starts[i][1] = 0;
     }
-    if (ocl_enqueue_fill(lane->compute, "no candidates", out->values, 0, 0,
-                         (size_t)KMEANS_TRIALS_MAX * out->columns * 2, OCL_NO_WAITS, NULL,
-                         err) != STATUS_OK)
+    if (lane_fill(lane, "no candidates", out->values, 0, 0,
+                  (size_t)KMEANS_TRIALS_MAX * out->columns * 2, err) != STATUS_OK)
         return err->status;
     return lane_write(lane, "no candidates", out->starts, 0, sizeof starts, starts, err);
 }

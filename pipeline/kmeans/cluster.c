@@ -3,8 +3,6 @@
 #include "kmeans/engine.h"
 #include "kmeans/run.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 void cluster_config_default(struct cluster_config *config)
 {
@@ -85,55 +83,31 @@ struct labelling {
     const float *centroids;
 };
 
-/* Labels and distances of the rank's rows: their place among all, or separate memory. */
-struct own_labels {
-    int32_t *labels;
-    float *distances;
-    void *memory;
-};
-
-static enum status open_labels(struct own_labels *own, const struct labelling *job,
-                               const struct shard *shard, struct error *err)
-{
-    const struct data_share *share = &shard->data.share;
-    const size_t each = sizeof *own->labels + sizeof *own->distances;
-    if (job->labels) {
-        own->labels = job->labels + share->first;
-        own->distances = job->distances + share->first;
-        return STATUS_OK;
-    }
-    own->memory = malloc(share->rows * each);
-    if (!own->memory)
-        return error_memory(err, share->rows * each, "labels");
-    own->labels = own->memory;
-    own->distances = (float *)(own->labels + share->rows);
-    return STATUS_OK;
-}
-
 static enum status label_main(void *context, const struct rank *rank, struct error *err)
 {
     const struct labelling *job = context;
     struct shard shard = {0};
     struct fit fit = {0};
-    struct own_labels own = {0};
-    const uint32_t columns = rank->source->dimension;
+    int32_t *labels = NULL; /* of the rank's rows: their place among all, or separate memory */
+    float *distances = NULL;
     enum status status = shard_open(&shard, rank, job->config, err);
     if (status == STATUS_OK)
         status = fit_open(&fit, &shard, job->config, NULL, err);
-    if (status == STATUS_OK)
-        status = open_labels(&own, job, &shard, err);
+    const struct data_share *share = &shard.data.share;
+    const struct lane_wanted own[] = {HOST(labels, share->rows), HOST(distances, share->rows)};
+    if (status == STATUS_OK && !job->labels)
+        status = lane_hold(&shard.held, rank->lane, own, COUNT_OF(own), "labels", err);
     if (status == STATUS_OK) {
-        for (uint32_t i = 0; i < job->config->k; i++)
-            memcpy(fit.centroids + (size_t)i * fit.data->stride,
-                   job->centroids + (size_t)i * columns, columns * sizeof *fit.centroids);
-        status = fit_label(&fit, own.labels, own.distances, err);
+        labels = job->labels ? job->labels + share->first : labels;
+        distances = job->labels ? job->distances + share->first : distances;
+        data_pad(fit.data, fit.centroids, job->centroids, job->config->k);
+        status = fit_label(&fit, labels, distances, err);
     }
     if (status == STATUS_OK)
-        status = shard_collect(&shard, job->labels, own.labels, sizeof *own.labels, err);
+        status = shard_collect(&shard, job->labels, labels, sizeof *labels, err);
     if (status == STATUS_OK)
-        status = shard_collect(&shard, job->distances, own.distances, sizeof *own.distances, err);
+        status = shard_collect(&shard, job->distances, distances, sizeof *distances, err);
     shard_close(&shard);
-    free(own.memory);
     return status;
 }
 

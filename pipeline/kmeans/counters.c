@@ -17,8 +17,8 @@ enum status counters_zero_next(struct counters *counters, struct error *err)
     if (counters->next_is_zero)
         return STATUS_OK;
     const struct mailbox_part *next = &counters->sets[1 - counters->current];
-    enum status status = ocl_enqueue_fill(counters->lane->compute, "zero counts", next->buffer, 0,
-                                          0, next->bytes, OCL_NO_WAITS, NULL, err);
+    enum status status =
+        lane_fill(counters->lane, "zero counts", next->buffer, 0, 0, next->bytes, err);
     counters->next_is_zero = status == STATUS_OK;
     return status;
 }

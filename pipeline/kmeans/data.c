@@ -8,6 +8,7 @@
 #include "kmeans/reader.h"
 #include "matrix/row_tree.h"
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,8 +152,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
     if (lane_hold(data->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
             STATUS_OK ||
         /* Rows start without bounds: a lower bound of 0 decides nothing. */
-        ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
-                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        lane_fill(data->lane, "no bounds", tile->lower_bounds, 0, 0, each, err) != STATUS_OK)
         return err->status;
     if (!data->weights.of_row)
         return STATUS_OK;
@@ -169,9 +169,8 @@ static enum status map_slot(struct data *data, struct row_slot *slot, size_t byt
                             struct error *err)
 {
     void *host = NULL;
-    enum status status =
-        ocl_enqueue_map(&host, data->lane->compute, "map slot", slot->host_buffer, true,
-                        CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, OCL_NO_WAITS, NULL, err);
+    enum status status = lane_map(&host, data->lane, "map slot", slot->host_buffer,
+                                  CL_MAP_WRITE_INVALIDATE_REGION, bytes, err);
     slot->host = host;
     return status;
 }
@@ -180,8 +179,7 @@ static enum status unmap_slot(struct data *data, struct row_slot *slot, struct e
 {
     void *host = slot->host;
     slot->host = NULL;
-    return ocl_enqueue_unmap(data->lane->compute, "unmap slot", slot->host_buffer, host,
-                             OCL_NO_WAITS, NULL, err);
+    return lane_unmap(data->lane, "unmap slot", slot->host_buffer, host, STATUS_OK, err);
 }
 
 static void close_stream(struct data *data)
@@ -316,11 +314,8 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
         struct tile *tile = &data->tiles[i];
         void *host = NULL;
-        status = ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true,
-                                 CL_MAP_WRITE_INVALIDATE_REGION, 0, tile_bytes(data, tile),
-                                 OCL_NO_WAITS, NULL, err);
-        if (status != STATUS_OK)
-            return status;
+        status = lane_map(&host, data->lane, "map rows", tile->x, CL_MAP_WRITE_INVALIDATE_REGION,
+                          tile_bytes(data, tile), err);
         for (uint32_t done = 0; done < tile->rows && status == STATUS_OK;) {
             uint32_t left = tile->rows - done;
             uint32_t rows = left < slot_rows ? left : (uint32_t)slot_rows;
@@ -331,12 +326,7 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
                 status = take_fill(data, reader, &fill, err);
             done += rows;
         }
-        struct error ignored = ERROR_INIT;
-        enum status unmapped =
-            ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, host, OCL_NO_WAITS, NULL,
-                              status == STATUS_OK ? err : &ignored);
-        if (status == STATUS_OK)
-            status = unmapped;
+        status = lane_unmap(data->lane, "unmap rows", tile->x, host, status, err);
     }
     return status;
 }
@@ -610,6 +600,13 @@ enum status data_end(struct data *data, enum status status)
     return status;
 }
 
+void data_pad(const struct data *data, float *to, const float *from, uint32_t count)
+{
+    memset(to, 0, count * row_bytes(data));
+    for (size_t i = 0; i < count; i++)
+        memcpy(to + i * data->stride, from + i * data->dimension, data->dimension * sizeof *to);
+}
+
 struct tile *data_tile_of(struct data *data, uint64_t row)
 {
     return &data->tiles[(row - data->share.first) / data->tile_rows];
@@ -646,40 +643,56 @@ static enum status read_rows(struct data *data, float *out, const uint64_t *rows
     return status == STATUS_OK ? waited : status;
 }
 
-/* The same for many rows: a kernel brings those of a tile together. */
+enum status data_open_gather(struct gather *gather, struct lane_held **held,
+                             const struct data *data, uint32_t count, struct error *err)
+{
+    char options[32];
+    cl_program program;
+    snprintf(options, sizeof options, "-DTILED=%d", data->lane->tiled);
+    if (lane_program(&program, data->lane, "kmeans_rows", options, err) != STATUS_OK)
+        return err->status;
+    const struct lane_wanted wanted[] = {KERNEL(gather->kernel, program, "gather_rows"),
+                                         HOST(gather->list, count),
+                                         SHARED(gather->device_list, count * sizeof *gather->list)};
+    return lane_hold(held, data->lane, wanted, COUNT_OF(wanted), "rows", err);
+}
+
+enum status data_gather(const struct gather *gather, struct data *data, cl_mem to,
+                        const uint64_t *rows, uint32_t count, struct error *err)
+{
+    const cl_uint stride = data->stride;
+    enum status status = STATUS_OK;
+    for (cl_uint from = 0, end; from < count && status == STATUS_OK; from = end) {
+        const struct tile *tile = data_tile_of(data, rows[from]);
+        for (end = from; end < count && data_tile_of(data, rows[end]) == tile; end++)
+            gather->list[end - from] = (cl_uint)(rows[end] - tile->first);
+        const size_t global[2] = {stride / KMEANS_LANES, end - from};
+        /* Waits for the kernel that reads the list. */
+        status = lane_write(data->lane, "list of rows", gather->device_list, 0,
+                            (end - from) * sizeof *gather->list, gather->list, err);
+        if (status == STATUS_OK)
+            status = LANE_RUN_2D(data->lane, "gather rows", gather->kernel, global, NULL, err,
+                                 OCL_ARG(tile->x), OCL_ARG(gather->device_list), OCL_ARG(to),
+                                 OCL_ARG(from), OCL_ARG(stride));
+    }
+    return status;
+}
+
+/* The same for many rows. */
 static enum status gather_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                                struct error *err)
 {
-    struct lane *lane = data->lane;
     struct lane_held *held = NULL;
-    cl_program program;
-    cl_kernel kernel;
-    cl_uint *list;
-    cl_mem device_list, gathered;
-    enum status status = lane_program(&program, lane, "kmeans_rows", "-DTILED=1", err);
-    if (status != STATUS_OK)
-        return status;
-    const struct lane_wanted wanted[] = {KERNEL(kernel, program, "gather_rows"), HOST(list, count),
-                                         BUFFER(device_list, count * sizeof *list),
-                                         BUFFER(gathered, count * row_bytes(data))};
-    status = lane_hold(&held, lane, wanted, COUNT_OF(wanted), "rows", err);
-    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
-        const struct tile *tile = data_tile_of(data, rows[from]);
-        const cl_uint stride = data->stride, first = 0;
-        for (to = from; to < count && data_tile_of(data, rows[to]) == tile; to++)
-            list[to] = (cl_uint)(rows[to] - tile->first);
-        const size_t global[2] = {stride / KMEANS_LANES, to - from};
-        status = lane_write(lane, "list of rows", device_list, 0, (to - from) * sizeof *list,
-                            list + from, err);
-        if (status == STATUS_OK)
-            status = ocl_args(kernel, err, OCL_ARG(tile->x), OCL_ARG(device_list),
-                              OCL_ARG(gathered), OCL_ARG(first), OCL_ARG(stride), OCL_ARGS_END);
-        if (status == STATUS_OK)
-            status = lane_launch_2d(lane, "gather rows", kernel, global, NULL, err);
-        if (status == STATUS_OK)
-            status = lane_read(lane, "rows", gathered, 0, (to - from) * row_bytes(data),
-                               out + (size_t)from * stride, err);
-    }
+    struct gather gather;
+    cl_mem gathered;
+    const struct lane_wanted wanted = BUFFER(gathered, count * row_bytes(data));
+    enum status status = data_open_gather(&gather, &held, data, count, err);
+    if (status == STATUS_OK)
+        status = lane_hold(&held, data->lane, &wanted, 1, "rows", err);
+    if (status == STATUS_OK)
+        status = data_gather(&gather, data, gathered, rows, count, err);
+    if (status == STATUS_OK)
+        status = lane_read(data->lane, "rows", gathered, 0, count * row_bytes(data), out, err);
     lane_release(&held);
     return status;
 }
@@ -707,10 +720,9 @@ enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint3
 enum status data_map(float **rows, struct data *data, struct tile *tile, struct error *err)
 {
     void *host = tile->host;
-    enum status status =
-        host ? STATUS_OK
-             : ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true, CL_MAP_READ,
-                               0, tile_bytes(data, tile), OCL_NO_WAITS, NULL, err);
+    enum status status = host ? STATUS_OK
+                              : lane_map(&host, data->lane, "map rows", tile->x, CL_MAP_READ,
+                                         tile_bytes(data, tile), err);
     *rows = host;
     return status;
 }
@@ -718,6 +730,5 @@ enum status data_map(float **rows, struct data *data, struct tile *tile, struct 
 enum status data_unmap(struct data *data, struct tile *tile, float *rows, struct error *err)
 {
     return tile->host ? STATUS_OK
-                      : ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, rows,
-                                          OCL_NO_WAITS, NULL, err);
+                      : lane_unmap(data->lane, "unmap rows", tile->x, rows, STATUS_OK, err);
 }

@@ -103,9 +103,24 @@ static inline uint32_t data_backwards(uint32_t before, uint32_t count, uint32_t 
     return first - ((before - last) / span + 1) * span + (before - last) % span;
 }
 
+/* Brings rows of resident data together on the device, at most as many at a time as it was opened
+ * for: row i of `to` becomes rows[i]. lane_release of *held frees it. */
+struct gather {
+    cl_kernel kernel;
+    cl_uint *list; /* of rows of a tile */
+    cl_mem device_list;
+};
+enum status data_open_gather(struct gather *gather, struct lane_held **held,
+                             const struct data *data, uint32_t count, struct error *err);
+enum status data_gather(const struct gather *gather, struct data *data, cl_mem to,
+                        const uint64_t *rows, uint32_t count, struct error *err);
+
 /* Copies rows of the share (stride values each) to `out`; not during a pass over streamed data. */
 enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                       struct error *err);
+
+/* Copies centroids of `dimension` values to centroids of `stride` values, padded with zeros. */
+void data_pad(const struct data *data, float *to, const float *from, uint32_t count);
 
 /* The tile that contains a row of the share. */
 struct tile *data_tile_of(struct data *data, uint64_t row);

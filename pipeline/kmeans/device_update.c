@@ -104,13 +104,6 @@ out:
     return status;
 }
 
-static enum status fill(struct device_update *device, cl_mem buffer, uint32_t pattern, size_t bytes,
-                        struct error *err)
-{
-    return ocl_enqueue_fill(device->update->lane->compute, "zero sums", buffer, pattern, 0, bytes,
-                            OCL_NO_WAITS, NULL, err);
-}
-
 static size_t bytes_of_sums(const struct device_update *device)
 {
     return (size_t)device->update->k * device->update->data->stride * sizeof(cl_long);
@@ -135,9 +128,10 @@ static enum status write_counts(struct device_update *device, struct error *err)
 /* Writes all but the sums. */
 static enum status write_clusters(struct device_update *device, struct error *err)
 {
+    struct lane *lane = device->update->lane;
     const size_t clusters = device->update->k * sizeof(cl_uint);
-    if (fill(device, device->joined, 0, clusters, err) != STATUS_OK ||
-        fill(device, device->left, 0, clusters, err) != STATUS_OK)
+    if (lane_fill(lane, "zero sums", device->joined, 0, 0, clusters, err) != STATUS_OK ||
+        lane_fill(lane, "zero sums", device->left, 0, 0, clusters, err) != STATUS_OK)
         return err->status;
     return write_counts(device, err);
 }
@@ -162,10 +156,11 @@ enum status device_update_reset(struct device_update *device, struct error *err)
     const struct data *data = device->update->data;
     enum status status = write_clusters(device, err);
     if (status == STATUS_OK)
-        status = fill(device, device->totals, 0, bytes_of_sums(device), err);
+        status =
+            lane_fill(data->lane, "zero sums", device->totals, 0, 0, bytes_of_sums(device), err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status = fill(device, data->tiles[i].summed_labels, UINT32_MAX,
-                      data->tiles[i].rows * sizeof(cl_int), err);
+        status = lane_fill(data->lane, "zero sums", data->tiles[i].summed_labels, UINT32_MAX, 0,
+                           data->tiles[i].rows * sizeof(cl_int), err);
     device->no_rows = true;
     return status;
 }
@@ -185,17 +180,16 @@ static enum status launch_sum(struct device_update *device, struct tile *tile, s
     const bool weighted = update->own.weights;
     const cl_mem row_weights = row_weights_of(device, tile);
     const cl_mem weights = weighted ? device->weights.buffer : device->counts.buffer;
-    if (ocl_args(device->sum, err, OCL_ARG(tile->x), OCL_ARG(device->scales),
-                 OCL_ARG(device->entries), OCL_ARG(device->entry_clusters), OCL_ARG(row_weights),
-                 OCL_ARG(device->counts.buffer), OCL_ARG(device->totals), OCL_ARG(weights),
-                 OCL_ARG(stride), OCL_ARG(update->k), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     /* The weights are summed like one more column. */
     const size_t columns = (stride + weighted + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
     const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
-    return lane_launch_2d(update->lane, "sum moves", device->sum, global, local, err);
+    return LANE_RUN_2D(update->lane, "sum moves", device->sum, global, local, err, OCL_ARG(tile->x),
+                       OCL_ARG(device->scales), OCL_ARG(device->entries),
+                       OCL_ARG(device->entry_clusters), OCL_ARG(row_weights),
+                       OCL_ARG(device->counts.buffer), OCL_ARG(device->totals), OCL_ARG(weights),
+                       OCL_ARG(stride), OCL_ARG(update->k));
 }
 
 /* How a tile's rows are divided among the groups of count_moves and place_moves. */

@@ -54,31 +54,25 @@ static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem row
     const size_t bytes = tile->rows * sizeof(float);
     const cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE;
     void *labels = NULL, *bounds = NULL;
-    enum status status = STATUS_FAILED, unmapped = STATUS_OK;
-    struct error ignored = ERROR_INIT;
+    enum status status;
     if (count == 0)
         return STATUS_OK;
     uint32_t *list = malloc(count * sizeof *list);
     if (!list)
         return error_memory(err, count * sizeof *list, "undecided rows");
-    if (lane_read(lane, "undecided rows", rows, 0, count * sizeof *list, list, err) != STATUS_OK ||
-        ocl_enqueue_map(&labels, lane->compute, "map labels", tile->labels, true, flags, 0, bytes,
-                        OCL_NO_WAITS, NULL, err) != STATUS_OK ||
-        ocl_enqueue_map(&bounds, lane->compute, "map bounds", tile->upper_bounds, true, flags, 0,
-                        bytes, OCL_NO_WAITS, NULL, err) != STATUS_OK)
-        goto out;
+    status = lane_read(lane, "undecided rows", rows, 0, count * sizeof *list, list, err);
+    if (status == STATUS_OK)
+        status = lane_map(&labels, lane, "map labels", tile->labels, flags, bytes, err);
+    if (status == STATUS_OK)
+        status = lane_map(&bounds, lane, "map bounds", tile->upper_bounds, flags, bytes, err);
     struct job job = {
         .exact = exact, .list = list, .labels = labels, .upper_bounds = bounds, .count = count};
-    status = map_and_run(&job, tile, label_part, err);
-out:
-    if (bounds)
-        unmapped = ocl_enqueue_unmap(lane->compute, "unmap bounds", tile->upper_bounds, bounds,
-                                     OCL_NO_WAITS, NULL, status == STATUS_OK ? err : &ignored);
-    if (labels && unmapped == STATUS_OK)
-        unmapped = ocl_enqueue_unmap(lane->compute, "unmap labels", tile->labels, labels,
-                                     OCL_NO_WAITS, NULL, status == STATUS_OK ? err : &ignored);
+    if (status == STATUS_OK)
+        status = map_and_run(&job, tile, label_part, err);
+    status = lane_unmap(lane, "unmap bounds", tile->upper_bounds, bounds, status, err);
+    status = lane_unmap(lane, "unmap labels", tile->labels, labels, status, err);
     free(list);
-    return status == STATUS_OK ? unmapped : status;
+    return status;
 }
 
 static void distance_part(void *context, uint64_t part)

@@ -316,14 +316,12 @@ static enum status lay_out_on_device(struct filter *filter, struct panels *panel
     const cl_uint stride = filter->data->stride, columns = filter->data->dimension;
     const cl_uint places = panels->count * panels->width;
     const cl_double scale = ldexp(1.0, -filter->exponent);
-    if (ocl_args(filter->layout, err, OCL_ARG(filter->centroids), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(panels->ids), OCL_ARG(filter->start), OCL_ARG(filter->slope),
-                 OCL_ARG(panels->factors), OCL_ARG(stride), OCL_ARG(columns),
-                 OCL_ARG(panels->width), OCL_ARG(places), OCL_ARG(scale),
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     const size_t global[2] = {places, (size_t)columns + 2};
-    return lane_launch_2d(filter->lane, "centroid panels", filter->layout, global, NULL, err);
+    return LANE_RUN_2D(filter->lane, "centroid panels", filter->layout, global, NULL, err,
+                       OCL_ARG(filter->centroids), OCL_ARG(filter->centre_buffer),
+                       OCL_ARG(panels->ids), OCL_ARG(filter->start), OCL_ARG(filter->slope),
+                       OCL_ARG(panels->factors), OCL_ARG(stride), OCL_ARG(columns),
+                       OCL_ARG(panels->width), OCL_ARG(places), OCL_ARG(scale));
 }
 
 /* Fills the panels from `ids` (already in host_ids, `places` of them) and writes them to the

@@ -475,17 +475,18 @@ enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *
     return finish(fit, out, labels_current, err);
 }
 
-enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct error *err)
+/* Takes the centroids of an outcome, to which no row is assigned yet. */
+static enum status take_centroids(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
-    const size_t stride = fit->data->stride, bytes = out->dimension * sizeof *out->centroids;
+    data_pad(fit->data, fit->centroids, out->centroids, out->k);
     fit->measured = false;
     fit->labels = out->labels;
-    memset(fit->centroids, 0, out->k * stride * sizeof *fit->centroids);
-    for (size_t c = 0; c < out->k; c++)
-        memcpy(fit->centroids + c * stride, out->centroids + c * out->dimension, bytes);
-    if (fit_forget_labels(fit, err) != STATUS_OK)
-        return err->status;
-    return finish(fit, out, false, err);
+    return fit_forget_labels(fit, err);
+}
+
+enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct error *err)
+{
+    return take_centroids(fit, out, err) == STATUS_OK ? finish(fit, out, false, err) : err->status;
 }
 
 /* --- labels alone ---------------------------------------------------------------------------- */
@@ -528,17 +529,9 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
 
 enum status fit_round(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
-    const size_t stride = fit->data->stride;
-    memset(fit->centroids, 0, bytes_of_centroids(fit));
-    for (size_t c = 0; c < out->k; c++)
-        for (size_t j = 0; j < out->dimension; j++) {
-            float *value = &out->centroids[c * out->dimension + j];
-            *value = floorf(*value + 0.5f);
-            fit->centroids[c * stride + j] = *value;
-        }
-    fit->measured = false;
-    fit->labels = out->labels;
-    if (fit_forget_labels(fit, err) != STATUS_OK)
-        return err->status;
-    return fit_label(fit, out->labels, out->distances, err);
+    for (size_t i = 0; i < (size_t)out->k * out->dimension; i++)
+        out->centroids[i] = floorf(out->centroids[i] + 0.5f);
+    return take_centroids(fit, out, err) == STATUS_OK
+               ? fit_label(fit, out->labels, out->distances, err)
+               : err->status;
 }

@@ -492,13 +492,11 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
     measures->outcome = outcome;
     measures->cluster_weight = weight;
     measures->centroids = centroids;
-    for (uint32_t c = 0; c < outcome->k && status == STATUS_OK; c++)
-        memcpy(centroids + (size_t)c * data->stride,
-               outcome->centroids + (size_t)c * data->dimension,
-               data->dimension * sizeof *centroids);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        data_pad(data, centroids, outcome->centroids, outcome->k);
         status = comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights,
                            measures, err);
+    }
     if (status == STATUS_OK)
         status = silhouette(&out->silhouette, measures, err);
     if (status == STATUS_OK)

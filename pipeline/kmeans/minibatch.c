@@ -19,16 +19,14 @@ struct minibatch {
     struct fit *fit;
     struct lane_held *held;
     double tolerance;
-    struct tile tile;   /* the current piece of the batch */
-    uint32_t piece;     /* maximum number of rows */
-    uint64_t *rows;     /* of the batch, ascending */
-    cl_uint *list;      /* of one piece, within a tile of the data */
-    int32_t *none;      /* -1 for each row of a piece */
-    struct sums before; /* sums before this batch */
-    float *weights;     /* of a piece, in order */
-    float *values;      /* of a piece, if the data is not resident */
-    cl_mem device_list;
-    cl_kernel gather;
+    struct tile tile;     /* the current piece of the batch */
+    uint32_t piece;       /* maximum number of rows */
+    uint64_t *rows;       /* of the batch, ascending */
+    int32_t *none;        /* -1 for each row of a piece */
+    struct sums before;   /* sums before this batch */
+    float *weights;       /* of a piece, in order */
+    float *values;        /* of a piece, if the data is not resident */
+    struct gather gather; /* if it is */
 };
 
 static enum status open_tile(struct minibatch *batch, struct error *err)
@@ -41,10 +39,9 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
                                          SHARED(tile->upper_bounds, each),
                                          SHARED(tile->lower_bounds, each),
                                          SHARED(tile->norms, each),
-                                         SHARED(batch->device_list, each),
                                          SHARED(tile->weights, each)}; /* if rows have weights */
     const struct lane_wanted summed = SHARED(tile->summed_labels, each);
-    if (lane_hold(&batch->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
+    if (lane_hold(&batch->held, fit->lane, wanted, batch->weights ? 6 : 5, "a batch", err) !=
             STATUS_OK ||
         (fit->shard->device_update.used &&
          lane_hold(&batch->held, fit->lane, &summed, 1, "a batch", err) != STATUS_OK))
@@ -63,18 +60,16 @@ static enum status open_batch(struct minibatch *batch, struct error *err)
     batch->piece = rows < data->tile_rows ? rows : data->tile_rows;
     const bool weighted = data->weights.of_row;
     const struct lane_wanted wanted[] = {
-        HOST(batch->rows, rows),
-        HOST(batch->list, batch->piece),
-        HOST(batch->none, batch->piece),
+        HOST(batch->rows, rows), HOST(batch->none, batch->piece),
         HOST(batch->before.values, (size_t)fit->config->k * data->stride),
-        HOST(batch->before.counts, fit->config->k),
-        KERNEL(batch->gather, fit->assign->filter->rows_program, "gather_rows")};
+        HOST(batch->before.counts, fit->config->k)};
     const struct lane_wanted values = HOST(batch->values, (size_t)batch->piece * data->stride);
     const struct lane_wanted weights[] = {HOST(batch->before.weights, fit->config->k),
                                           HOST(batch->weights, batch->piece)};
     struct lane_held **held = &batch->held;
     if (lane_hold(held, fit->lane, wanted, COUNT_OF(wanted), "a batch", err) != STATUS_OK ||
-        (!data->resident && lane_hold(held, fit->lane, &values, 1, "a batch", err) != STATUS_OK) ||
+        (data->resident ? data_open_gather(&batch->gather, held, data, batch->piece, err)
+                        : lane_hold(held, fit->lane, &values, 1, "a batch", err)) != STATUS_OK ||
         (weighted && lane_hold(held, fit->lane, weights, 2, "a batch", err) != STATUS_OK))
         return err->status;
     for (uint32_t i = 0; i < batch->piece; i++)
@@ -108,24 +103,6 @@ static void draw(struct minibatch *batch, uint32_t iteration)
     qsort(batch->rows, rows, sizeof *batch->rows, compare_u64);
 }
 
-/* Copies `count` of the batch's rows from a tile of resident data to position `to` of the piece. */
-static enum status gather(struct minibatch *batch, const struct tile *tile, const uint64_t *rows,
-                          cl_uint to, cl_uint count, struct error *err)
-{
-    struct lane *lane = batch->fit->lane;
-    const cl_uint stride = batch->fit->data->stride;
-    for (cl_uint i = 0; i < count; i++)
-        batch->list[i] = (cl_uint)(rows[i] - tile->first);
-    if (lane_write(lane, "rows of a batch", batch->device_list, 0, count * sizeof *batch->list,
-                   batch->list, err) != STATUS_OK)
-        return err->status;
-    if (ocl_args(batch->gather, err, OCL_ARG(tile->x), OCL_ARG(batch->device_list),
-                 OCL_ARG(batch->tile.x), OCL_ARG(to), OCL_ARG(stride), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    const size_t global[2] = {stride / KMEANS_LANES, count};
-    return lane_launch_2d(lane, "gather rows", batch->gather, global, NULL, err);
-}
-
 /* Fills the piece with `count` of the batch's rows. */
 static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t count,
                         struct error *err)
@@ -146,14 +123,7 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
         return lane_write(data->lane, "rows of a batch", piece->x, 0,
                           (size_t)count * data->stride * sizeof *batch->values, batch->values, err);
     }
-    for (uint32_t from = 0, to; from < count; from = to) {
-        const struct tile *tile = data_tile_of(data, rows[from]);
-        for (to = from + 1; to < count && rows[to] < tile->first + tile->rows; to++)
-            ;
-        if (gather(batch, tile, rows + from, from, to - from, err) != STATUS_OK)
-            return err->status;
-    }
-    return STATUS_OK;
+    return data_gather(&batch->gather, data, piece->x, rows, count, err);
 }
 
 /* Adds a piece to the sums. None of its rows is in the sums: all old labels are -1. */
@@ -165,8 +135,8 @@ static enum status sum_piece(struct minibatch *batch, struct error *err)
     uint64_t moved;
     if (!device->used)
         return update_tile(&moved, &shard->update, tile, batch->none, shard->tile_labels, err);
-    if (ocl_enqueue_fill(shard->lane->compute, "no labels", tile->summed_labels, UINT32_MAX, 0,
-                         tile->rows * sizeof(cl_int), OCL_NO_WAITS, NULL, err) != STATUS_OK)
+    if (lane_fill(shard->lane, "no labels", tile->summed_labels, UINT32_MAX, 0,
+                  tile->rows * sizeof(cl_int), err) != STATUS_OK)
         return err->status;
     return device_update_tile(device, tile, NULL, err);
 }

@@ -183,8 +183,8 @@ static enum status list_rows(struct rounds *rounds, struct float16_pairs *pairs,
                  OCL_ARG(pairs->squares), OCL_ARG(pairs->limits), OCL_ARG(pairs->panels.ids),
                  OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(scale)) != STATUS_OK ||
         float16_lay_out_pairs(pairs, assign, tile, apart, err) != STATUS_OK ||
-        ocl_enqueue_fill(lane->compute, "zero counts", lists->ends, 0, 0, rows * sizeof(cl_uint),
-                         OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        lane_fill(lane, "zero counts", lists->ends, 0, 0, rows * sizeof(cl_uint), err) !=
+            STATUS_OK ||
         float16_list_pairs(pairs, assign, tile, pairs->panels.ids, lists->ends, none, err) !=
             STATUS_OK ||
         place_lists(&total, rounds, err) != STATUS_OK)

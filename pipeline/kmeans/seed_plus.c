@@ -118,57 +118,46 @@ static void commit_block(void *context, uint64_t block)
             continue;
         double length = canonical_distance(row, filter->centre, stride);
         double value = scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100;
-        float rounded = (float)value;
         pass->distances[i] = distance;
-        pass->thresholds[i] = (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
+        pass->thresholds[i] = float_up(value);
     }
 }
 
-/* Runs `part` over the tile's blocks with everything it needs on the host. */
+/* Runs `part` over the tile's blocks while all that it needs is mapped to the host. */
 static enum status host_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                              uint32_t trials, void (*part)(void *context, uint64_t block),
                              struct error *err)
 {
     struct lane *lane = seeding->lane;
-    struct seed_tile *own = of_tile(seeding, tile);
-    const size_t rows = tile->rows;
-    struct host_pass pass = {
-        .seeding = seeding,
-        .candidates = candidates,
-        .weights = seeding->weights ? seeding->weights + tile->offset : NULL,
-        .distances = seeding->host_distances + tile->offset,
-        .sums = sums_of(seeding, tile),
-        .count = tile->rows,
-        .trials = trials,
-    };
-    float *mapped = NULL;
-    const size_t thresholds = rows * sizeof *pass.thresholds, masks = rows * sizeof *pass.mask;
-    pass.thresholds = malloc(thresholds);
-    pass.mask = malloc(masks);
-    enum status status = STATUS_FAILED;
-    if (!pass.thresholds || !pass.mask) {
-        error_memory(err, rows * sizeof *pass.mask, "seeding");
-        goto out;
-    }
-    if (lane_read(lane, "thresholds", own->thresholds, 0, thresholds, pass.thresholds, err) !=
-            STATUS_OK ||
-        lane_read(lane, "mask", own->mask, 0, masks, pass.mask, err) != STATUS_OK ||
-        data_map(&mapped, seeding->data, tile, err) != STATUS_OK) {
-        status = err->status;
-        goto out;
-    }
-    pass.rows = mapped;
-    workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
-    status = data_unmap(seeding->data, tile, mapped, err);
+    const struct seed_tile *own = of_tile(seeding, tile);
+    const size_t bytes = tile->rows * sizeof(float);
+    const cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE;
+    void *thresholds = NULL, *mask = NULL;
+    float *rows;
+    enum status status =
+        lane_map(&thresholds, lane, "map thresholds", own->thresholds, flags, bytes, err);
     if (status == STATUS_OK)
-        status =
-            lane_write(lane, "thresholds", own->thresholds, 0, thresholds, pass.thresholds, err);
+        status = lane_map(&mask, lane, "map mask", own->mask, flags, bytes, err);
     if (status == STATUS_OK)
-        status = lane_write(lane, "mask", own->mask, 0, masks, pass.mask, err);
-out:
-    free(pass.thresholds);
-    free(pass.mask);
-    return status;
+        status = data_map(&rows, seeding->data, tile, err);
+    if (status == STATUS_OK) {
+        struct host_pass pass = {
+            .seeding = seeding,
+            .rows = rows,
+            .candidates = candidates,
+            .weights = seeding->weights ? seeding->weights + tile->offset : NULL,
+            .distances = seeding->host_distances + tile->offset,
+            .sums = sums_of(seeding, tile),
+            .thresholds = thresholds,
+            .mask = mask,
+            .count = tile->rows,
+            .trials = trials,
+        };
+        workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
+        status = data_unmap(seeding->data, tile, rows, err);
+    }
+    status = lane_unmap(lane, "unmap mask", own->mask, mask, status, err);
+    return lane_unmap(lane, "unmap thresholds", own->thresholds, thresholds, status, err);
 }
 
 /* --- on the device or the host ----------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* comparable.c: a matrix of the comparable rows, and results with the numbers of all rows. */
 #include "neighbours/comparable.h"
+#include "base/compare.h"
 #include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -80,16 +81,9 @@ enum status comparable_fit(struct projection *out, const struct matrix_source *a
 
 uint64_t comparable_find(const struct comparable *comparable, uint64_t row)
 {
-    uint64_t low = 0, high = comparable->source.rows;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (comparable->row[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < comparable->source.rows && comparable->row[low] == row ? low
-                                                                        : comparable->source.rows;
+    const uint64_t rows = comparable->source.rows,
+                   *found = bsearch(&row, comparable->row, rows, sizeof row, compare_u64);
+    return found ? (uint64_t)(found - comparable->row) : rows;
 }
 
 void comparable_pick(const struct comparable *comparable, void *values)

@@ -113,6 +113,12 @@ static enum status launch(struct search *search, enum kernel kernel, uint64_t it
     return status;
 }
 
+/* The same after ocl_args. */
+#define RUN(search, number, items, group, err, ...)                                                \
+    (ocl_args((search)->kernel[number], err, __VA_ARGS__, OCL_ARGS_END) == STATUS_OK               \
+         ? launch(search, number, items, group, err)                                               \
+         : (err)->status)
+
 /* --- blocks ------------------------------------------------------------------------------------ */
 
 static uint64_t block_bytes(const struct search *search)
@@ -159,9 +165,9 @@ static enum status pad(struct search *search, struct block *block, struct error 
     }
     if (more == 0)
         return STATUS_OK;
-    if (ocl_enqueue_fill(search->lane.compute, "pad codes", block->codes, 0,
-                         (size_t)block->rows * search->columns, (size_t)more * search->columns,
-                         OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+    if (lane_fill(&search->lane, "pad codes", block->codes, 0,
+                  (size_t)block->rows * search->columns, (size_t)more * search->columns,
+                  err) != STATUS_OK ||
         lane_write(&search->lane, "pad facts", block->facts, block->rows * sizeof(cl_float4),
                    more * sizeof(cl_float4), facts, err) != STATUS_OK)
         return err->status;
@@ -191,23 +197,20 @@ static enum status block_load(struct search *search, struct block *block, uint64
             ocl_enqueue_write(search->lane.compute, "rows", block->values, false, done * row_bytes,
                               now * row_bytes, staging->rows, OCL_NO_WAITS, &staging->busy,
                               err) != STATUS_OK ||
-            ocl_args(search->kernel[KERNEL_ENCODE], err, OCL_ARG(block->values),
-                     OCL_ARG(search->centre), OCL_ARG(block->codes), OCL_ARG(block->facts),
-                     OCL_ARG(block->ids), OCL_ARG(from), OCL_ARG(block->rows), OCL_ARG(block_first),
-                     OCL_ARG(step), OCL_ARG(search->stride), OCL_ARG(search->columns),
-                     OCL_ARG(search->space.unit), OCL_ARG(largest), OCL_ARGS_END) != STATUS_OK ||
-            launch(search, KERNEL_ENCODE, (uint64_t)now * SEARCH_ENCODE_ITEMS, SEARCH_ENCODE_ITEMS,
-                   err) != STATUS_OK ||
+            RUN(search, KERNEL_ENCODE, (uint64_t)now * SEARCH_ENCODE_ITEMS, SEARCH_ENCODE_ITEMS,
+                err, OCL_ARG(block->values), OCL_ARG(search->centre), OCL_ARG(block->codes),
+                OCL_ARG(block->facts), OCL_ARG(block->ids), OCL_ARG(from), OCL_ARG(block->rows),
+                OCL_ARG(block_first), OCL_ARG(step), OCL_ARG(search->stride),
+                OCL_ARG(search->columns), OCL_ARG(search->space.unit),
+                OCL_ARG(largest)) != STATUS_OK ||
             ocl_flush(search->lane.compute, err) != STATUS_OK)
             return err->status;
         done += now;
         watch_show(&config->watch, "rows read", first + done, search->reader->source->rows);
     }
     const cl_uint spans = block->padded / SEARCH_SPAN;
-    if (ocl_args(search->kernel[KERNEL_BOUND], err, OCL_ARG(block->facts), OCL_ARG(block->spans),
-                 OCL_ARG(spans), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return launch(search, KERNEL_BOUND, spans, 64, err);
+    return RUN(search, KERNEL_BOUND, spans, 64, err, OCL_ARG(block->facts), OCL_ARG(block->spans),
+               OCL_ARG(spans));
 }
 
 static void tell(const struct search *search, uint64_t rows_done)
@@ -232,29 +235,22 @@ static enum status step(struct search *search, const struct block *queries,
     const cl_uint block_first = (cl_uint)block->first, spans = queries->padded / SEARCH_SPAN;
     const cl_ulong step = block_reader_step(block->rows);
     if ((pass.ways & SEARCH_BOTH_WAYS) &&
-        (ocl_args(search->kernel[KERNEL_REACHES], err, OCL_ARG(queries->facts),
-                  OCL_ARG(search->reaches), OCL_ARG(queries->sides), OCL_ARG(spans),
-                  OCL_ARGS_END) != STATUS_OK ||
-         launch(search, KERNEL_REACHES, spans, 64, err) != STATUS_OK))
+        RUN(search, KERNEL_REACHES, spans, 64, err, OCL_ARG(queries->facts),
+            OCL_ARG(search->reaches), OCL_ARG(queries->sides), OCL_ARG(spans)) != STATUS_OK)
         return err->status;
-    if (ocl_args(search->kernel[KERNEL_FILTER], err, OCL_ARG(queries->codes),
-                 OCL_ARG(queries->facts), OCL_ARG(search->reaches), OCL_ARG(queries->ids),
-                 OCL_ARG(search->list), OCL_ARG(block->codes), OCL_ARG(block->facts),
-                 OCL_ARG(block->spans), OCL_ARG(queries->sides), OCL_ARG(search->counts),
-                 OCL_ARG(search->found), OCL_ARG(count), OCL_ARG(search->columns),
-                 OCL_ARG(pass.first), OCL_ARG(pass.lanes), OCL_ARG(block->padded),
-                 OCL_ARG(pass.ways), OCL_ARG(search->capacity), OCL_ARG(block_first),
-                 OCL_ARG(block->rows), OCL_ARG(step), OCL_ARGS_END) != STATUS_OK ||
-        launch(search, KERNEL_FILTER,
-               (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS, SEARCH_ITEMS,
-               err) != STATUS_OK ||
-        ocl_args(search->kernel[KERNEL_SHRINK], err, OCL_ARG(queries->facts),
-                 OCL_ARG(search->reaches), OCL_ARG(search->list), OCL_ARG(block->facts),
-                 OCL_ARG(search->counts), OCL_ARG(search->found), OCL_ARG(search->lost),
-                 OCL_ARG(search->capacity), OCL_ARG(search->n), OCL_ARGS_END) != STATUS_OK)
+    if (RUN(search, KERNEL_FILTER, (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS,
+            SEARCH_ITEMS, err, OCL_ARG(queries->codes), OCL_ARG(queries->facts),
+            OCL_ARG(search->reaches), OCL_ARG(queries->ids), OCL_ARG(search->list),
+            OCL_ARG(block->codes), OCL_ARG(block->facts), OCL_ARG(block->spans),
+            OCL_ARG(queries->sides), OCL_ARG(search->counts), OCL_ARG(search->found),
+            OCL_ARG(count), OCL_ARG(search->columns), OCL_ARG(pass.first), OCL_ARG(pass.lanes),
+            OCL_ARG(block->padded), OCL_ARG(pass.ways), OCL_ARG(search->capacity),
+            OCL_ARG(block_first), OCL_ARG(block->rows), OCL_ARG(step)) != STATUS_OK)
         return err->status;
-    return launch(search, KERNEL_SHRINK, (uint64_t)count * SEARCH_SHRINK_ITEMS, SEARCH_SHRINK_ITEMS,
-                  err);
+    return RUN(search, KERNEL_SHRINK, (uint64_t)count * SEARCH_SHRINK_ITEMS, SEARCH_SHRINK_ITEMS,
+               err, OCL_ARG(queries->facts), OCL_ARG(search->reaches), OCL_ARG(search->list),
+               OCL_ARG(block->facts), OCL_ARG(search->counts), OCL_ARG(search->found),
+               OCL_ARG(search->lost), OCL_ARG(search->capacity), OCL_ARG(search->n));
 }
 
 /* Evaluates and empties the lists, which shortens every reach as far as possible. */
@@ -262,16 +258,13 @@ static enum status decide(struct search *search, const struct block *queries,
                           const struct block *block, uint32_t count, struct error *err)
 {
     const cl_uint query_first = (cl_uint)queries->first, block_first = (cl_uint)block->first;
-    if (ocl_args(search->kernel[KERNEL_DECIDE], err, OCL_ARG(queries->values),
-                 OCL_ARG(queries->ids), OCL_ARG(query_first), OCL_ARG(queries->facts),
-                 OCL_ARG(search->reaches), OCL_ARG(search->list), OCL_ARG(block->values),
-                 OCL_ARG(block->ids), OCL_ARG(block_first), OCL_ARG(search->counts),
-                 OCL_ARG(search->found), OCL_ARG(search->squared), OCL_ARG(search->rows),
-                 OCL_ARG(search->stride), OCL_ARG(search->capacity), OCL_ARG(search->n),
-                 OCL_ARG(search->space.unit), OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return launch(search, KERNEL_DECIDE, (uint64_t)count * SEARCH_EXACT_ITEMS, SEARCH_EXACT_ITEMS,
-                  err);
+    return RUN(search, KERNEL_DECIDE, (uint64_t)count * SEARCH_EXACT_ITEMS, SEARCH_EXACT_ITEMS, err,
+               OCL_ARG(queries->values), OCL_ARG(queries->ids), OCL_ARG(query_first),
+               OCL_ARG(queries->facts), OCL_ARG(search->reaches), OCL_ARG(search->list),
+               OCL_ARG(block->values), OCL_ARG(block->ids), OCL_ARG(block_first),
+               OCL_ARG(search->counts), OCL_ARG(search->found), OCL_ARG(search->squared),
+               OCL_ARG(search->rows), OCL_ARG(search->stride), OCL_ARG(search->capacity),
+               OCL_ARG(search->n), OCL_ARG(search->space.unit));
 }
 
 /* After a step: evaluates the lists if that is worthwhile or due, and waits after long launches so
@@ -359,15 +352,15 @@ static enum status begin(struct search *search, const struct block *queries, uin
         search->host_list[slot] = (cl_uint)(search->host_queries[slot] * step % queries->rows);
     if (lane_write(&search->lane, "queries", search->list, 0, count * sizeof(cl_uint),
                    search->host_list, err) != STATUS_OK ||
-        ocl_enqueue_fill(search->lane.compute, "no distances", search->squared, NO_DISTANCE, 0,
-                         neighbours * sizeof(cl_double), OCL_NO_WAITS, NULL, err) != STATUS_OK ||
-        ocl_enqueue_fill(search->lane.compute, "no rows", search->rows, SEARCH_NONE, 0,
-                         neighbours * sizeof(cl_uint), OCL_NO_WAITS, NULL, err) != STATUS_OK ||
-        ocl_enqueue_fill(search->lane.compute, "no pairs", search->counts, 0, 0,
-                         count * sizeof(cl_uint), OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        lane_fill(&search->lane, "no distances", search->squared, NO_DISTANCE, 0,
+                  neighbours * sizeof(cl_double), err) != STATUS_OK ||
+        lane_fill(&search->lane, "no rows", search->rows, SEARCH_NONE, 0,
+                  neighbours * sizeof(cl_uint), err) != STATUS_OK ||
+        lane_fill(&search->lane, "no pairs", search->counts, 0, 0, count * sizeof(cl_uint), err) !=
+            STATUS_OK)
         return err->status;
-    return ocl_enqueue_fill(search->lane.compute, "nothing lost", search->lost, 0, 0,
-                            count * sizeof(cl_uint), OCL_NO_WAITS, NULL, err);
+    return lane_fill(&search->lane, "nothing lost", search->lost, 0, 0, count * sizeof(cl_uint),
+                     err);
 }
 
 /* Resets the reach of all rows of a block. */
@@ -378,13 +371,11 @@ static enum status forget_reaches(struct search *search, const struct block *que
     uint32_t bits;
     memcpy(&bits, &none, sizeof bits);
     if (queries->padded > queries->rows &&
-        ocl_enqueue_fill(search->lane.compute, "no row", search->reaches, 0,
-                         queries->rows * sizeof(cl_float),
-                         (queries->padded - queries->rows) * sizeof(cl_float), OCL_NO_WAITS, NULL,
-                         err) != STATUS_OK)
+        lane_fill(&search->lane, "no row", search->reaches, 0, queries->rows * sizeof(cl_float),
+                  (queries->padded - queries->rows) * sizeof(cl_float), err) != STATUS_OK)
         return err->status;
-    return ocl_enqueue_fill(search->lane.compute, "no reach", search->reaches, bits, 0,
-                            queries->rows * sizeof(cl_float), OCL_NO_WAITS, NULL, err);
+    return lane_fill(&search->lane, "no reach", search->reaches, bits, 0,
+                     queries->rows * sizeof(cl_float), err);
 }
 
 struct take_job {

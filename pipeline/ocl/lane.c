@@ -74,9 +74,8 @@ static enum status open_pinned(struct lane *lane, struct lane_wanted *wanted, co
                    wanted->bytes, NULL, what, err) != STATUS_OK)
         return err->status;
     void *mapped;
-    const enum status status =
-        ocl_enqueue_map(&mapped, lane->compute, "map pinned memory", wanted->whole, true,
-                        CL_MAP_WRITE_INVALIDATE_REGION, 0, wanted->bytes, OCL_NO_WAITS, NULL, err);
+    const enum status status = lane_map(&mapped, lane, "map pinned memory", wanted->whole,
+                                        CL_MAP_WRITE_INVALIDATE_REGION, wanted->bytes, err);
     memcpy(wanted->place, &mapped, sizeof mapped);
     return status;
 }
@@ -126,9 +125,8 @@ static void release_one(struct lane *lane, struct lane_wanted *entry)
     void *const none = NULL;
     void *opened;
     memcpy(&opened, entry->place, sizeof opened);
-    if (entry->kind == LANE_PINNED && opened)
-        ocl_enqueue_unmap(lane->compute, "unmap pinned memory", entry->whole, opened, OCL_NO_WAITS,
-                          NULL, &ignored);
+    if (entry->kind == LANE_PINNED)
+        lane_unmap(lane, "unmap pinned memory", entry->whole, opened, STATUS_OK, &ignored);
     if (entry->kind == LANE_HOST)
         free(opened);
     else if (entry->kind == LANE_PINNED)
@@ -188,6 +186,31 @@ enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t 
 {
     return ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host, OCL_NO_WAITS,
                              NULL, err);
+}
+
+enum status lane_fill(struct lane *lane, const char *tag, cl_mem buffer, uint32_t pattern,
+                      size_t offset, size_t bytes, struct error *err)
+{
+    return ocl_enqueue_fill(lane->compute, tag, buffer, pattern, offset, bytes, OCL_NO_WAITS, NULL,
+                            err);
+}
+
+enum status lane_map(void **mapped, struct lane *lane, const char *tag, cl_mem buffer,
+                     cl_map_flags flags, size_t bytes, struct error *err)
+{
+    return ocl_enqueue_map(mapped, lane->compute, tag, buffer, true, flags, 0, bytes, OCL_NO_WAITS,
+                           NULL, err);
+}
+
+enum status lane_unmap(struct lane *lane, const char *tag, cl_mem buffer, void *mapped,
+                       enum status status, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    const enum status unmapped =
+        mapped ? ocl_enqueue_unmap(lane->compute, tag, buffer, mapped, OCL_NO_WAITS, NULL,
+                                   status == STATUS_OK ? err : &ignored)
+               : STATUS_OK;
+    return status == STATUS_OK ? unmapped : status;
 }
 
 void lane_settle(struct lane *lane)

@@ -102,6 +102,17 @@ enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t
 enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, const void *host, struct error *err);
 
+/* Fills with a 32-bit pattern; offset and bytes are multiples of 4. */
+enum status lane_fill(struct lane *lane, const char *tag, cl_mem buffer, uint32_t pattern,
+                      size_t offset, size_t bytes, struct error *err);
+
+/* Maps a buffer's first bytes, and waits; unmaps them after what returned `status`, which it returns
+ * if that was an error. mapped: may be NULL. */
+enum status lane_map(void **mapped, struct lane *lane, const char *tag, cl_mem buffer,
+                     cl_map_flags flags, size_t bytes, struct error *err);
+enum status lane_unmap(struct lane *lane, const char *tag, cl_mem buffer, void *mapped,
+                       enum status status, struct error *err);
+
 /* Waits for pending commands before the memory they use is freed. Accepts an unopened lane. */
 void lane_settle(struct lane *lane);
 
@@ -113,10 +124,14 @@ enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, ui
 enum status lane_launch_2d(struct lane *lane, const char *tag, cl_kernel kernel,
                            const size_t global[2], const size_t *local, struct error *err);
 
-/* lane_launch after ocl_args; adds OCL_ARGS_END. */
+/* These after ocl_args; they add OCL_ARGS_END. */
 #define LANE_RUN(lane, tag, kernel, items, group, err, ...)                                        \
     (ocl_args(kernel, err, __VA_ARGS__, OCL_ARGS_END) == STATUS_OK                                 \
          ? lane_launch(lane, tag, kernel, items, group, err)                                       \
+         : (err)->status)
+#define LANE_RUN_2D(lane, tag, kernel, global, local, err, ...)                                    \
+    (ocl_args(kernel, err, __VA_ARGS__, OCL_ARGS_END) == STATUS_OK                                 \
+         ? lane_launch_2d(lane, tag, kernel, global, local, err)                                   \
          : (err)->status)
 
 #endif
