@@ -372,8 +372,6 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
     sum->jpeg_handed_back += one->jpeg_handed_back;
     sum->jpeg_progressive += one->jpeg_progressive;
     sum->summary.images += one->summary.images;
-    sum->summary.pixels += one->summary.pixels;
-    sum->summary.bytes += one->summary.bytes;
     sum->summary.unchanged = sum->summary.unchanged && one->summary.unchanged;
     sum->sealed += outcome->status == STATUS_OK
                        ? one->summary.images + failures_counted(one->summary.by_reason)

@@ -26,7 +26,7 @@ enum ingest_thumbnails {
 struct ingest_progress {
     const char *phase;    /* "walking", "sample", "codebook", "images", "writing" */
     uint64_t done, total; /* items: images, failures and skipped files */
-    uint64_t images, failed, unchanged;
+    uint64_t images, failed;
     uint64_t bytes_done, bytes_total; /* of files */
     double seconds;                   /* since the phase started */
 };

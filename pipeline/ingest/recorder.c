@@ -68,7 +68,6 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     progress->bytes_done += picture->record.image.bytes;
     progress->images = report->images_ok;
     progress->failed = failures_counted(report->by_reason);
-    progress->unchanged = report->images_unchanged;
     pthread_mutex_unlock(&recorder->job->lock);
 }
 

@@ -39,7 +39,6 @@ struct job {
     struct wanted *wanted; /* rows_at_once */
     float *staged;         /* staged_rows rows of the matrix, in its order */
     uint64_t staged_rows;
-    const char *phase;
 };
 
 /* --- rows ------------------------------------------------------------------------------------ */
@@ -120,13 +119,6 @@ static enum status read_by_path(void *context, uint64_t first, uint64_t count, f
     return STATUS_OK;
 }
 
-static enum status report_progress(void *context, uint64_t done, uint64_t total, struct error *err)
-{
-    const struct job *job = context;
-    watch_show(&job->config->watch, "importing rows", done, total);
-    return watch_check(&job->config->watch, "importing rows", err);
-}
-
 static enum status digest_rows(void *context, char hex[65], struct error *err)
 {
     struct job *job = context;
@@ -205,6 +197,7 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     job->rows = (struct matrix_source){.rows = report->images,
                                        .dimension = source->dimension,
                                        .read = job->match->row ? read_by_path : read_by_order,
+                                       .identity = digest_rows,
                                        .context = job};
     job->rows_at_once = matrix_rows_at_once(&job->rows);
     if (!job->match->row)
@@ -233,9 +226,7 @@ enum status importing_run(struct importing_report *report, const struct importin
                                              .from = report->from,
                                              .rows = &job.rows,
                                              .rows_at_once = job.rows_at_once,
-                                             .digest = digest_rows,
-                                             .progress = report_progress,
-                                             .context = &job};
+                                             .watch = config->watch};
     if (status == STATUS_OK)
         status = imported_equal(&report->found, job.result, &feature, err);
     if (status == STATUS_OK && !report->found)

@@ -8,6 +8,7 @@
 #include "result/copies.h"
 #include "result/feature_matrix.h"
 #include "result/imported.h"
+#include "result/objects.h"
 #include "result/selections.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,37 +21,6 @@
 static uint64_t rows_in_block(size_t row_bytes)
 {
     return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
-}
-
-static struct copies copies_of(const struct carry *c)
-{
-    return (struct copies){.from = c->from, .to = c->file, .rows = c->map->same ? NULL : c->rows};
-}
-
-/* --- imported features ----------------------------------------------------------------------- */
-
-/* Rows of new images are NaN. */
-static enum status carry_imported(struct carry *c, struct error *err)
-{
-    const struct copies copies = copies_of(c);
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < c->from->feature_count && !status; i++) {
-        const struct result_feature *feature = &c->from->features[i];
-        char name[FEATURE_NAME_MAX + 16];
-        snprintf(name, sizeof name, "/features/%s", feature->name);
-        if (!result_feature_imported(feature))
-            continue;
-        if (h5_is_object(c->file, name, H5O_TYPE_DATASET)) {
-            log_message(
-                LOG_NOTICE,
-                "notice: the imported feature %s is removed: a computed feature now has its name",
-                feature->name);
-            continue;
-        }
-        status = copies_make(&copies, name, err);
-        c->imported += c->map->fresh > 0;
-    }
-    return status;
 }
 
 /* --- clusterings ----------------------------------------------------------------------------- */
@@ -225,67 +195,6 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     return status;
 }
 
-/* Whether the values of `feature`, one or several joined ("a+b:0.5", or the name of the preset),
- * have changed although the images are the same. */
-static bool is_outdated(const struct carry *c, const char *what, const char *name,
-                        const char *feature)
-{
-    for (unsigned i = 0; c->features && i < c->features->count; i++) {
-        const struct feature *now = &c->features->feature[i];
-        const struct result_feature *before = result_feature_find(c->from, now->name);
-        const bool named =
-            strcmp(feature, RESULT_PRESET) == 0 || feature_is_part(feature, now->name);
-        if (!named || !before || strcmp(before->spec, now->spec) == 0)
-            continue;
-        if (!c->remade || strcmp(c->remade, name) != 0)
-            log_message(LOG_NOTICE, "notice: %s/%s is removed: the codebook of %s is a new one",
-                        what, name, now->name);
-        return true;
-    }
-    return false;
-}
-
-/* Agreement with folders is unknown if rows were added or removed. */
-static bool is_agreement(const char *attribute)
-{
-    bool is = false;
-    for (int i = 0; i < RESULT_AGREEMENT_ATTRIBUTES; i++)
-        is = is || strcmp(attribute, result_agreement_attribute[i].name) == 0;
-    return is;
-}
-
-static enum status carry_one(struct carry *c, const struct result_clusters *old, struct error *err)
-{
-    struct copies copies = copies_of(c);
-    char name[FEATURE_NAME_MAX + 16];
-    H5_SCOPED hid_t group = H5I_INVALID_HID;
-    snprintf(name, sizeof name, "/clusters/%s", old->name);
-    copies.left_out_attribute = c->map->same ? NULL : is_agreement;
-    enum status status = h5_make_group(&group, c->file, "clusters", err);
-    if (!status)
-        status = copies_make(&copies, name, err);
-    return status || c->map->same ? status : continue_clusters(c, old, err);
-}
-
-static enum status carry_clusters(struct carry *c, struct error *err)
-{
-    enum status status = STATUS_OK;
-    unsigned coarsest = 0;
-    for (unsigned i = 0; i < c->from->clusters_count; i++)
-        coarsest = max_u32(coarsest, c->from->clusters[i].level);
-    if (c->from->clusters_count > 0 && c->map->fresh > 0 && c->label)
-        status = result_open_unfinished(&c->now, c->file, err);
-    for (unsigned at = 0; at < (coarsest + 1) * c->from->clusters_count && !status; at++) {
-        const unsigned i = at % c->from->clusters_count;
-        const struct result_clusters *old = &c->from->clusters[i];
-        if (old->level == at / c->from->clusters_count && !(c->leave_out && c->leave_out[i]) &&
-            !is_outdated(c, "clusters", old->name, old->feature))
-            status = carry_one(c, old, err);
-    }
-    result_close(&c->now);
-    return status;
-}
-
 /* --- neighbours ------------------------------------------------------------------------------ */
 
 /* Renumbers rows (now[]: the new number of each old row, -1: removed); leaves out removed neighbours. */
@@ -304,12 +213,14 @@ static void renumber_row(const int64_t *now, uint64_t old_rows, int64_t *rows, f
     }
 }
 
-static enum status renumber_graph(const struct carry *c, hid_t group, const char *name,
-                                  struct error *err)
+static enum status renumber_graph(struct carry *c, const char *name, struct error *err)
 {
-    H5_SCOPED hid_t rows_dataset = H5I_INVALID_HID, distances_dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID, rows_dataset = H5I_INVALID_HID,
+                    distances_dataset = H5I_INVALID_HID;
     hsize_t size[2], other[2];
-    if (h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, err) ||
+    c->neighbours++;
+    if (h5_open_group(&group, c->file, name, err) ||
+        h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, err) ||
         h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, err))
         return STATUS_FAILED;
     if (size[0] != c->map->rows || other[0] != size[0] || other[1] != size[1])
@@ -333,20 +244,6 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
     return status;
 }
 
-static enum status carry_graph(struct carry *c, const char *feature, struct error *err)
-{
-    const struct copies copies = copies_of(c);
-    H5_SCOPED hid_t group = H5I_INVALID_HID;
-    char name[FEATURE_NAME_MAX + 16];
-    snprintf(name, sizeof name, "/neighbours/%s", feature);
-    enum status status = copies_make(&copies, name, err);
-    if (status || c->map->same)
-        return status;
-    c->neighbours++;
-    status = h5_open_group(&group, c->file, name, err);
-    return status ? status : renumber_graph(c, group, name, err);
-}
-
 static enum status find_rows_now(struct carry *c, struct error *err)
 {
     const uint64_t old_rows = result_images(c->from);
@@ -361,30 +258,110 @@ static enum status find_rows_now(struct carry *c, struct error *err)
     return STATUS_OK;
 }
 
-static enum status carry_neighbours(struct carry *c, struct error *err)
+/* --- all objects ------------------------------------------------------------------------------- */
+
+/* Whether the values of the object's feature, one or several joined ("a+b:0.5", or the name of the
+ * preset), have changed although the images are the same. */
+static bool is_outdated(const struct carry *c, const struct object *object, const char *name)
 {
-    H5_SCOPED_NAMES names = {0};
-    H5_SCOPED hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP, "content", err);
-    if (!status && from > 0)
-        status = h5_create_group(&all, c->file, "neighbours", err);
-    for (unsigned i = 0; i < names.count && !status; i++)
-        if (!is_outdated(c, "neighbours", names.name[i], names.name[i]))
-            status = carry_graph(c, names.name[i], err);
+    for (unsigned i = 0; c->features && i < c->features->count; i++) {
+        const struct feature *now = &c->features->feature[i];
+        const struct result_feature *before = result_feature_find(c->from, now->name);
+        const bool named = strcmp(object->feature, RESULT_PRESET) == 0 ||
+                           feature_is_part(object->feature, now->name);
+        if (!named || !before || strcmp(before->spec, now->spec) == 0)
+            continue;
+        if (!c->remade || strcmp(c->remade, name) != 0)
+            log_message(LOG_NOTICE, "notice: %s is removed: the codebook of %s is a new one",
+                        object->name, now->name);
+        return true;
+    }
+    return false;
+}
+
+/* Agreement with folders is unknown if rows were added or removed. */
+static bool is_agreement(const char *attribute)
+{
+    bool is = false;
+    for (int i = 0; i < RESULT_AGREEMENT_ATTRIBUTES; i++)
+        is = is || strcmp(attribute, result_agreement_attribute[i].name) == 0;
+    return is;
+}
+
+static enum status copy_object(const struct carry *c, const char *name, struct error *err)
+{
+    const struct copies copies = {.from = c->from,
+                                  .to = c->file,
+                                  .left_out_attribute = c->map->same ? NULL : is_agreement,
+                                  .rows = c->map->same ? NULL : c->rows};
+    char above[OBJECT_NAME_MAX + 1];
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
+    snprintf(above, sizeof above, "%.*s", (int)(strrchr(name, '/') - name), name);
+    const enum status status = h5_make_group(&group, c->file, above, err);
+    return status ? status : copies_make(&copies, name, err);
+}
+
+static enum status carry_object(struct carry *c, const struct object *object, struct error *err)
+{
+    const char *member = strchr(object->name, '/') + 1;
+    char name[OBJECT_NAME_MAX + 1];
+    snprintf(name, sizeof name, "/%s", object->name);
+    if (object->kind == OBJECT_FEATURE && h5_is_object(c->file, name, H5O_TYPE_DATASET)) {
+        log_message(
+            LOG_NOTICE,
+            "notice: the imported feature %s is removed: a computed feature now has its name",
+            member);
+        return STATUS_OK;
+    }
+    if (is_outdated(c, object, member))
+        return STATUS_OK;
+    const enum status status = copy_object(c, name, err);
+    c->imported += object->kind == OBJECT_FEATURE && c->map->fresh > 0;
+    if (status || c->map->same)
+        return status;
+    return object->kind == OBJECT_CLUSTERS
+               ? continue_clusters(c, result_clusters_find(c->from, member), err)
+           : object->kind == OBJECT_NEIGHBOURS ? renumber_graph(c, name, err)
+                                               : STATUS_OK;
+}
+
+/* Objects of a kind; of clusterings those of a level. */
+static enum status carry_kind(struct carry *c, const struct objects *objects, enum object_kind kind,
+                              unsigned level, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < objects->count && !status; i++) {
+        const struct object *object = &objects->object[i];
+        const struct result_clusters *clusters =
+            kind == OBJECT_CLUSTERS ? result_clusters_find(c->from, strchr(object->name, '/') + 1)
+                                    : NULL;
+        if (object->kind != kind ||
+            (clusters && (clusters->level != level ||
+                          (c->leave_out && c->leave_out[clusters - c->from->clusters]))))
+            continue;
+        status = carry_object(c, object, err);
+    }
     return status;
 }
 
-/* --- what comes next --------------------------------------------------------------------------- */
+static enum status carry_clusters(struct carry *c, const struct objects *objects, struct error *err)
+{
+    enum status status = STATUS_OK;
+    unsigned coarsest = 0;
+    for (unsigned i = 0; i < c->from->clusters_count; i++)
+        coarsest = max_u32(coarsest, c->from->clusters[i].level);
+    if (c->from->clusters_count > 0 && c->map->fresh > 0 && c->label)
+        status = result_open_unfinished(&c->now, c->file, err);
+    for (unsigned level = 0; level <= coarsest && !status; level++)
+        status = carry_kind(c, objects, OBJECT_CLUSTERS, level, err);
+    result_close(&c->now);
+    return status;
+}
 
-static enum status carry_selections(const struct carry *c, const struct copies *copies,
-                                    struct error *err)
+/* If rows have moved. */
+static enum status carry_selections(const struct carry *c, struct error *err)
 {
     uint64_t gone = 0;
-    if (H5Lexists(c->from->file, "selections", H5P_DEFAULT) <= 0)
-        return STATUS_OK;
-    if (c->map->same)
-        return copies_make(copies, "/selections", err);
     const enum status status = selections_carry(c->file, c->from, c->row_now, &gone, err);
     if (gone > 0)
         log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
@@ -392,15 +369,13 @@ static enum status carry_selections(const struct carry *c, const struct copies *
     return status;
 }
 
-static enum status carry_next(struct carry *c, struct error *err)
+static enum status carry_flags(const struct carry *c, struct error *err)
 {
     static const char flags[] = "/images/flags";
-    const struct copies copies = copies_of(c);
-    enum status status = carry_selections(c, &copies, err);
-    if (status || H5Lexists(c->from->file, flags, H5P_DEFAULT) <= 0)
-        return status;
+    if (H5Lexists(c->from->file, flags, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
     if (c->map->same)
-        return copies_make(&copies, flags, err);
+        return copy_object(c, flags, err);
     log_message(LOG_NOTICE, "notice: %s is removed: rows were added, removed or moved", flags);
     return STATUS_OK;
 }
@@ -417,15 +392,20 @@ static enum status list_earlier(struct row_list *list, const struct row_map *map
 
 enum status carry_objects(struct carry *c, struct error *err)
 {
+    struct objects objects;
     struct row_list list = {.run = NULL};
-    enum status status = c->map->same ? STATUS_OK : list_earlier(&list, c->map, err);
+    enum status status = objects_list(&objects, c->from->file, err);
     c->rows = &list;
-    if (!status && !c->map->same)
+    if (!status && !c->map->same && !(status = list_earlier(&list, c->map, err)))
         status = find_rows_now(c, err);
-    if (!status && !(status = carry_imported(c, err)) && !(status = carry_clusters(c, err)) &&
-        !(status = carry_neighbours(c, err)))
-        status = carry_next(c, err);
+    if (!status && !(status = carry_kind(c, &objects, OBJECT_FEATURE, 0, err)) &&
+        !(status = carry_clusters(c, &objects, err)) &&
+        !(status = carry_kind(c, &objects, OBJECT_NEIGHBOURS, 0, err)) &&
+        !(status = c->map->same ? carry_kind(c, &objects, OBJECT_SELECTION, 0, err)
+                                : carry_selections(c, err)))
+        status = carry_flags(c, err);
     row_list_clear(&list);
+    objects_clear(&objects);
     free(c->row_now);
     c->row_now = NULL;
     return status;

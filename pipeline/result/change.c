@@ -2,6 +2,7 @@
 #include "result/change.h"
 #include "result/checksums.h"
 #include "result/copies.h"
+#include "result/defined.h"
 #include "result/foreign.h"
 #include "result/parts.h"
 #include "result/shown.h"
@@ -60,7 +61,7 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, s
 {
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
-    enum status status = h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", err);
+    enum status status = defined_list(&names, &all, file, "clusters", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         char *parent = NULL;
         H5_SCOPED hid_t group = H5I_INVALID_HID;

@@ -3,6 +3,7 @@
 
 #include "base/path.h"
 #include "result/change.h"
+#include "result/defined.h"
 #include "result/verify_report.h"
 #include "result/workdir.h"
 
@@ -253,8 +254,7 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct codebooks){.stored = NULL};
-    enum status status =
-        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
+    enum status status = defined_list(&names, &all, result->file, GROUP, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         if ((!name || strcmp(name, names.name[i]) == 0) && schema_name_valid(names.name[i]))
             status = read_codebook(out, result, all, names.name[i], err);
@@ -270,8 +270,7 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
     struct codebooks read = {.stored = NULL};
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "digest", err);
+    enum status status = defined_list(&names, &all, result->file, GROUP, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         struct error why = ERROR_INIT;
         if (read_codebook(&read, result, all, names.name[i], &why) != STATUS_OK)

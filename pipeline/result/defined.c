@@ -1,6 +1,7 @@
 /* defined.c: the names of format 3, and the walk. */
 #include "result/defined.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GROUP     H5O_TYPE_GROUP
@@ -147,6 +148,55 @@ bool defined_scale(hid_t file, const char *name)
     H5_SCOPED hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     const bool scale = dataset > 0 && H5Aexists(dataset, "CLASS") > 0;
     return scale;
+}
+
+/* Whether `name`, a link in `parent`, is a hard one to an own object. */
+static enum status is_own(bool *own, hid_t parent, const char *name, const struct defined *defined,
+                          struct error *err)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    *own = false;
+    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
+        return h5_failed(err, "H5Lget_info", "read", parent);
+    if (link.type != H5L_TYPE_HARD)
+        return STATUS_OK;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
+        return h5_failed(err, "H5Oget_info_by_name", "read", parent);
+    if (object.type != defined->type)
+        return STATUS_OK;
+    const htri_t there = H5Aexists_by_name(parent, name, defined->mark, H5P_DEFAULT);
+    if (there < 0)
+        return h5_failed(err, "H5Aexists_by_name", "read", parent);
+    *own = there > 0;
+    return STATUS_OK;
+}
+
+enum status defined_list(struct h5_names *out, hid_t *group, hid_t file, const char *name,
+                         struct error *err)
+{
+    char all[DEFINED_NAME_MAX];
+    unsigned kept = 0;
+    snprintf(all, sizeof all, "/%s/*", name);
+    const struct defined *defined = defined_find(all);
+    *out = (struct h5_names){0};
+    *group = H5I_INVALID_HID;
+    if (!h5_is_object(file, name, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    enum status status = h5_open_group(group, file, name, err);
+    if (!status)
+        status = h5_list(out, *group, err);
+    for (unsigned i = 0; i < out->count && !status; i++) {
+        char *member = out->name[i];
+        bool own = false;
+        status = is_own(&own, *group, member, defined, err);
+        out->name[i] = out->name[kept];
+        out->name[kept] = member;
+        kept += own;
+    }
+    while (!status && out->count > kept)
+        free(out->name[--out->count]);
+    return status;
 }
 
 /* --- the walk -------------------------------------------------------------------------------- */

@@ -31,6 +31,12 @@ bool defined_attribute_of_library(const char *attribute);
 /* Whether a dataset at the root is a dimension scale with one of the format's names. */
 bool defined_scale(hid_t file, const char *name);
 
+/* Opens the group `name` of a file ("clusters"), and lists its own members: hard links to objects of the type
+ * that the format defines, with their mark. If the file has no such group, *group is invalid and the list is
+ * empty. */
+enum status defined_list(struct h5_names *out, hid_t *group, hid_t file, const char *name,
+                         struct error *err);
+
 /* Calls `own` for each object of the format at or below `name` (not for scales), parents first, members
  * in the order of the bytes of their names; and `foreign` for everything else: objects and links
  * (attribute NULL; their members are not visited), and attributes of own objects. Either may be NULL;

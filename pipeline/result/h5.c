@@ -884,52 +884,6 @@ enum status h5_list_attributes(struct h5_names *names, hid_t object, struct erro
     return list(names, object, true, err);
 }
 
-/* Whether `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`. */
-static enum status is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
-                             const char *mark, struct error *err)
-{
-    H5L_info_t link;
-    H5O_info_t object;
-    *marked = false;
-    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
-        return h5_failed(err, "H5Lget_info", "read", parent);
-    if (link.type != H5L_TYPE_HARD)
-        return STATUS_OK;
-    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
-        return h5_failed(err, "H5Oget_info_by_name", "read", parent);
-    if (object.type != type)
-        return STATUS_OK;
-    const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
-    if (there < 0)
-        return h5_failed(err, "H5Aexists_by_name", "read", parent);
-    *marked = there > 0;
-    return STATUS_OK;
-}
-
-enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
-                        H5O_type_t type, const char *mark, struct error *err)
-{
-    unsigned kept = 0;
-    *names = (struct h5_names){0};
-    *group = H5I_INVALID_HID;
-    if (!h5_is_object(file, name, H5O_TYPE_GROUP))
-        return STATUS_OK;
-    enum status status = h5_open_group(group, file, name, err);
-    if (!status)
-        status = h5_list(names, *group, err);
-    for (unsigned i = 0; i < names->count && !status; i++) {
-        char *member = names->name[i];
-        bool own = false;
-        status = is_marked(&own, *group, member, type, mark, err);
-        names->name[i] = names->name[kept];
-        names->name[kept] = member;
-        kept += own;
-    }
-    while (!status && names->count > kept)
-        free(names->name[--names->count]);
-    return status;
-}
-
 void h5_free_names(struct h5_names *names)
 {
     for (unsigned i = 0; i < names->count; i++)

@@ -233,10 +233,6 @@ void h5_free_names(struct h5_names *names);
 /* Declares lists, which must be initialised, that are freed when their scope is left. */
 #define H5_SCOPED_NAMES __attribute__((cleanup(h5_free_names))) struct h5_names
 enum status h5_list(struct h5_names *names, hid_t group, struct error *err);
-/* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
- * type with the attribute `mark`. If the file has no such group, *group is invalid and the list is empty. */
-enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
-                        H5O_type_t type, const char *mark, struct error *err);
 /* All attributes of an object. */
 enum status h5_list_attributes(struct h5_names *names, hid_t object, struct error *err);
 

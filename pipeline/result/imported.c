@@ -58,7 +58,8 @@ static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_
     enum status status = block ? STATUS_OK : error_memory(err, 2 * values * sizeof *block, "rows");
     for (uint64_t first = 0; first < rows->rows && !status && !(equal && !*equal); first += step) {
         const uint64_t count = min_u64(rows->rows - first, step);
-        status = feature->progress(feature->context, first, rows->rows, err);
+        watch_show(&feature->watch, "importing rows", first, rows->rows);
+        status = watch_check(&feature->watch, "importing rows", err);
         if (status == STATUS_OK)
             status = matrix_read(rows, first, count, block, err);
         if (status == STATUS_OK)
@@ -88,7 +89,7 @@ static enum status put_attributes(hid_t dataset, const struct imported_feature *
     const struct result_feature about = {
         .spec = FEATURE_IMPORTED, .kind = FEATURE_IMPORTED, .decode_scale = 1};
     char digest[65];
-    return feature->digest(feature->context, digest, err) ||
+    return feature->rows->identity(feature->rows->context, digest, err) ||
                    h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS + 1,
                                      &about, err) ||
                    h5_put_text(dataset, "imported_from", feature->from, err) ||

@@ -8,18 +8,17 @@
 #ifndef CLPIPE_RESULT_IMPORTED_H
 #define CLPIPE_RESULT_IMPORTED_H
 
+#include "base/watch.h"
 #include "result/result.h"
 
 struct imported_feature {
     const char *name;
-    const char *from;                 /* UTF-8 */
-    const struct matrix_source *rows; /* one for each image; float32; read once, in order */
-    uint64_t rows_at_once;            /* rows in memory at a time; at least 1 */
-    /* Called when all rows have been read: returns imported_digest. */
-    enum status (*digest)(void *context, char hex[65], struct error *err);
-    /* Called between blocks; any status other than STATUS_OK ends the import. */
-    enum status (*progress)(void *context, uint64_t done, uint64_t total, struct error *err);
-    void *context;
+    const char *from; /* UTF-8 */
+    /* One for each image; float32; read once, in order; their identity, asked for afterwards, is
+     * imported_digest. */
+    const struct matrix_source *rows;
+    uint64_t rows_at_once; /* rows in memory at a time; at least 1 */
+    struct watch watch;    /* between blocks */
 };
 
 /* Checks that the feature can be stored in the file of `result`. STATUS_USAGE: the name is invalid,

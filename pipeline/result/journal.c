@@ -453,17 +453,6 @@ static enum status take_waiting(struct journal *journal, struct error *err)
     }
 }
 
-static void count_record(struct journal_tally *tally, const struct store_record *record)
-{
-    bool image = record->failure.reason == REASON_NONE;
-    tally->by_reason[record->failure.reason]++;
-    tally->bytes += record->image.bytes;
-    if (image) {
-        tally->pixels += (uint64_t)record->image.width * record->image.height;
-        tally->codes += record->image.has_code;
-    }
-}
-
 enum status journal_put(struct journal *journal, const struct store_record *record,
                         const void *values, struct error *err)
 {
@@ -477,7 +466,8 @@ enum status journal_put(struct journal *journal, const struct store_record *reco
     assert(!*place);
     *place = copy;
     copy = NULL;
-    count_record(&journal->tally, record);
+    journal->tally.by_reason[record->failure.reason]++;
+    journal->tally.codes += record->failure.reason == REASON_NONE && record->image.has_code;
     take_waiting(journal, &error);
 out:
     if (error.status)

@@ -20,8 +20,7 @@ struct journal;
 /* Counts of the records. */
 struct journal_tally {
     uint64_t by_reason[REASON_COUNT]; /* REASON_NONE: images */
-    uint64_t pixels, bytes;
-    uint64_t codes; /* images with a perceptual code */
+    uint64_t codes;                   /* images with a perceptual code */
 };
 
 /* Takes over the logs of `workdir`, which must outlive it, checks them block by block, and begins

@@ -3,20 +3,18 @@
 #include "base/array.h"
 #include "base/path.h"
 #include "result/change.h"
+#include "result/defined.h"
 #include "result/imported.h"
 #include "result/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An object of a kind is a member of its group with the attribute `mark`. */
-static const struct {
-    const char *group, *mark;
-    H5O_type_t type;
-} kinds[] = {[OBJECT_CLUSTERS] = {"clusters", "feature", H5O_TYPE_GROUP},
-             [OBJECT_FEATURE] = {"features", "imported_from", H5O_TYPE_DATASET},
-             [OBJECT_NEIGHBOURS] = {"neighbours", "content", H5O_TYPE_GROUP},
-             [OBJECT_SELECTION] = {"selections", "method", H5O_TYPE_GROUP}};
+/* The group whose members are the objects of a kind. */
+static const char *const groups[] = {[OBJECT_CLUSTERS] = "clusters",
+                                     [OBJECT_FEATURE] = "features",
+                                     [OBJECT_NEIGHBOURS] = "neighbours",
+                                     [OBJECT_SELECTION] = "selections"};
 
 /* --- listing --------------------------------------------------------------------------------- */
 
@@ -32,15 +30,17 @@ static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, vo
     return 0;
 }
 
-static enum status add_object(struct objects *out, hid_t file, enum object_kind kind,
+static enum status add_object(struct objects *out, hid_t group, enum object_kind kind,
                               const char *name, struct error *err)
 {
+    H5_SCOPED hid_t id = H5Oopen(group, name, H5P_DEFAULT);
+    if (kind == OBJECT_FEATURE && H5Aexists(id, "imported_from") <= 0)
+        return STATUS_OK;
     if (array_grow(&out->object, out->count, sizeof *out->object, "a list of objects", err))
         return STATUS_FAILED;
     struct object *object = &out->object[out->count++];
     *object = (struct object){.kind = kind};
-    snprintf(object->name, sizeof object->name, "%s/%s", kinds[kind].group, name);
-    H5_SCOPED hid_t id = H5Oopen(file, object->name, H5P_DEFAULT);
+    snprintf(object->name, sizeof object->name, "%s/%s", groups[kind], name);
     if (id > 0)
         H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
     if (kind == OBJECT_FEATURE || kind == OBJECT_NEIGHBOURS)
@@ -55,14 +55,13 @@ enum status objects_list(struct objects *out, hid_t file, struct error *err)
 {
     enum status status = STATUS_OK;
     *out = (struct objects){0};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && status == STATUS_OK; i++) {
         H5_SCOPED_NAMES names = {0};
         H5_SCOPED hid_t group = H5I_INVALID_HID;
-        status =
-            h5_list_own(&names, &group, file, kinds[i].group, kinds[i].type, kinds[i].mark, err);
+        status = defined_list(&names, &group, file, groups[i], err);
         for (unsigned j = 0; j < names.count && status == STATUS_OK; j++)
             if (schema_name_valid(names.name[j]))
-                status = add_object(out, file, i, names.name[j], err);
+                status = add_object(out, group, i, names.name[j], err);
     }
     return status;
 }

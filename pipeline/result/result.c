@@ -9,6 +9,7 @@
 #include "features/kind.h"
 #include "features/stored.h"
 #include "matrix/h5_driver.h"
+#include "result/defined.h"
 #include "result/parts.h"
 #include "result/records.h"
 #include "result/result_internal.h"
@@ -180,8 +181,7 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
 
 /* Opens clpipe's own members of a group at the root, if it exists, after making room for `size`
  * bytes for each of them. */
-static enum status open_members(struct result *result, const char *name, H5O_type_t type,
-                                const char *mark, void *room, size_t size,
+static enum status open_members(struct result *result, const char *name, void *room, size_t size,
                                 enum status (*open_member)(struct result *result, hid_t group,
                                                            const char *name, struct error *err),
                                 struct error *err)
@@ -192,7 +192,7 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return h5_damaged(err, result->path, "/%s is not a group of the file itself", name);
-    enum status status = h5_list_own(&names, &group, result->file, name, type, mark, err);
+    enum status status = defined_list(&names, &group, result->file, name, err);
     void *members = calloc(names.count ? names.count : 1, size);
     if (!status && !members)
         status = error_memory(err, names.count * size, name);
@@ -434,8 +434,8 @@ static enum status open_images(struct result *result, struct error *err)
     if (rows_open(&result->images, result->file, &image_table, err) ||
         rows_open(&result->failures, result->file, &failure_table, err) ||
         open_sources(result, err) || open_thumbnails(result, err) ||
-        open_members(result, "features", H5O_TYPE_DATASET, "spec", &result->features,
-                     sizeof *result->features, open_feature, err))
+        open_members(result, "features", &result->features, sizeof *result->features, open_feature,
+                     err))
         return STATUS_FAILED;
     return result->features ? STATUS_OK : h5_damaged(err, result->path, "it has no /features");
 }
@@ -443,8 +443,8 @@ static enum status open_images(struct result *result, struct error *err)
 static enum status open_runs(struct result *result, struct error *err)
 {
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
-    enum status status = open_members(result, "runs", H5O_TYPE_GROUP, "command", &result->runs,
-                                      sizeof *result->runs, open_run, err);
+    enum status status =
+        open_members(result, "runs", &result->runs, sizeof *result->runs, open_run, err);
     if (status || !h5_is_object(result->file, "runs", H5O_TYPE_GROUP))
         return status;
     status = h5_open_group(&runs, result->file, "runs", err);
@@ -469,8 +469,8 @@ static enum status open_objects(struct result *result, struct error *err)
     if ((result->named && (rows_open(&result->images, result->file, &name_table, err) ||
                            open_sources(result, err))) ||
         (result->has_images && open_images(result, err)) ||
-        open_members(result, "clusters", H5O_TYPE_GROUP, "feature", &result->clusters,
-                     sizeof *result->clusters, open_clustering, err))
+        open_members(result, "clusters", &result->clusters, sizeof *result->clusters,
+                     open_clustering, err))
         return STATUS_FAILED;
     return open_runs(result, err);
 }

@@ -2,6 +2,7 @@
 #include "result/selections.h"
 #include "base/held.h"
 #include "result/change.h"
+#include "result/defined.h"
 #include "result/parts.h"
 #include "result/result_internal.h"
 #include <stdio.h>
@@ -122,8 +123,7 @@ enum status selections_list(struct selections *out, struct result *result, struc
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct selections){0};
-    enum status status =
-        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method", err);
+    enum status status = defined_list(&names, &all, result->file, GROUP, err);
     if (status == STATUS_OK && !(out->about = calloc(names.count + 1u, sizeof *out->about)))
         status = error_memory(err, names.count * sizeof *out->about, "a list of selections");
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)

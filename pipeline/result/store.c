@@ -371,26 +371,26 @@ enum status store_put(struct store *store, const struct store_record *record, st
 /* With --fresh, what the file held besides images is dropped. */
 static void tell_dropped(const struct store *store)
 {
-    const struct result *old = store->replaced;
-    for (unsigned i = 0; old && i < old->clusters_count; i++) {
-        const struct result_clusters *c = &old->clusters[i];
-        log_message(LOG_NOTICE,
-                    "clusters '%s' are removed because the file is started over (k %u, feature %s, "
-                    "metric %s, init %s, seed %lld)",
-                    c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
-    }
-    for (unsigned i = 0; old && i < old->feature_count; i++)
-        if (result_feature_imported(&old->features[i]))
+    struct objects objects = {.count = 0};
+    if (store->replaced)
+        objects_list(&objects, store->replaced->file, NULL);
+    for (unsigned i = 0; i < objects.count; i++) {
+        const struct object *object = &objects.object[i];
+        const char *name = strchr(object->name, '/') + 1;
+        const struct result_clusters *c =
+            object->kind == OBJECT_CLUSTERS ? result_clusters_find(store->replaced, name) : NULL;
+        if (c)
+            log_message(LOG_NOTICE,
+                        "clusters '%s' are removed because the file is started over (k %u, feature "
+                        "%s, metric %s, init %s, seed %lld)",
+                        name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
+        else if (object->kind == OBJECT_FEATURE)
             log_message(LOG_NOTICE,
                         "the imported feature '%s' is removed because the file is started over",
-                        old->features[i].name);
-    struct objects objects = {.count = 0};
-    if (old && objects_list(&objects, store->replaced->file, NULL) == STATUS_OK)
-        for (unsigned i = 0; i < objects.count; i++)
-            if (objects.object[i].kind == OBJECT_NEIGHBOURS ||
-                objects.object[i].kind == OBJECT_SELECTION)
-                log_message(LOG_NOTICE, "%s is removed because the file is started over",
-                            objects.object[i].name);
+                        name);
+        else
+            log_message(LOG_NOTICE, "%s is removed because the file is started over", object->name);
+    }
     objects_clear(&objects);
 }
 
@@ -572,13 +572,6 @@ static bool same_content(const struct content *a, const struct content *b)
     return same;
 }
 
-static void summarize(struct store_summary *summary, const struct journal_tally *tally)
-{
-    *summary = (struct store_summary){
-        .images = tally->by_reason[REASON_NONE], .pixels = tally->pixels, .bytes = tally->bytes};
-    memcpy(summary->by_reason, tally->by_reason, sizeof summary->by_reason);
-}
-
 /* *same: the existing file already equals the new one. */
 static enum status compare(bool *same, struct store *store, const struct new_rows *rows,
                            bool compress, struct error *err)
@@ -618,7 +611,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
     if (status)
         return status;
     rows.lists = *lists;
-    summarize(summary, &tally);
+    *summary = (struct store_summary){.images = tally.by_reason[REASON_NONE]};
+    memcpy(summary->by_reason, tally.by_reason, sizeof summary->by_reason);
     rows.codes = tally.codes == summary->images && tally.codes > 0;
     log_input_init(&input[INPUT_LOG], &log, journal_records(store->journal), size);
     if (finished)

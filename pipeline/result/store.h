@@ -112,9 +112,7 @@ enum status store_put(struct store *store, const struct store_record *record, st
 
 /* Counts of the new file's contents. */
 struct store_summary {
-    uint64_t images;
-    uint64_t by_reason[REASON_COUNT];
-    uint64_t pixels, bytes;
+    uint64_t images, by_reason[REASON_COUNT];
     bool unchanged; /* an existing file already held exactly this; it was not touched */
 };
 

@@ -6,6 +6,7 @@
 #include "result/checksums.h"
 #include "result/class_layer.h"
 #include "result/codebooks.h"
+#include "result/defined.h"
 #include "result/feature_matrix.h"
 #include "result/graph.h"
 #include "result/parts.h"
@@ -603,8 +604,7 @@ static enum status verify_graphs(struct verify *verify, struct error *err)
     struct result *result = verify->result;
     H5_SCOPED_NAMES names = {0};
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP, "content", err);
+    enum status status = defined_list(&names, &group, result->file, "neighbours", err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
             status = check_graph(verify, names.name[i], err);

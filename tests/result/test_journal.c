@@ -137,8 +137,6 @@ static void test_order(void **state)
     assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, 1), "c");
     assert_int_equal(tally.by_reason[REASON_NONE], 3);
     assert_int_equal(tally.by_reason[REASON_CORRUPT], 1);
-    assert_int_equal(tally.pixels, 2 * (3 + 5 + 6));
-    assert_int_equal(tally.bytes, 40);
     journal_close(&journal);
 }
 
