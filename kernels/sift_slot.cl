@@ -3,8 +3,8 @@
  *
  * A cell weights gradients by their distance from its centre, falling linearly to 0 at the next
  * centres, in both directions. A work-group takes SIFT_TILE adjacent descriptors: it first sums the
- * columns that they cover, for each of the four rows of cells, in local memory, then for each
- * descriptor its cells along these rows.
+ * columns that they cover, for each of the four rows of cells, in local memory; then for each
+ * descriptor all of its cells at once, and then each of its rows of cells, divided by that.
  *
  * Between two centres, `bin` pixels apart, pixel t has weight bin - t for the first and t for the
  * second. With A = sum of v[t] and S = sum of (t + 1) v[t] the sums are bin A + A - S and S - A;
@@ -68,24 +68,32 @@ static inline void add_row(__private uint8 *cells, __local const ushort8 *row, i
     }
 }
 
-static inline uint add_up(uint8 v)
+static inline uint add_up(__private const ushort8 *cells)
 {
+    const uint8 v = convert_uint8(cells[0]) + convert_uint8(cells[1]) + convert_uint8(cells[2]) +
+                    convert_uint8(cells[3]);
     const uint4 a = v.lo + v.hi;
     const uint2 b = a.lo + a.hi;
     return b.x + b.y;
 }
 
-/* 255 times the roots of the cells' shares. */
-static inline void store_roots(__global uchar *to, __private const uint8 *cells)
+/* The sum of a descriptor's cells: columns at its ends have the weight of one cell, the others the
+ * two of theirs, `bin`. */
+static inline uint add_descriptor(__local const uint *column, int bin)
 {
-    uint8 sums = 0;
-    for (int i = 0; i < 16; i++)
-        sums += cells[i];
-    const uint all = add_up(sums);
+    uint sum = 0;
+    for (int i = 0; i < 5 * bin - 1; i++)
+        sum += (uint)min(min(i + 1, 5 * bin - 1 - i), bin) * column[i];
+    return sum;
+}
+
+/* 255 times the roots of the shares that 4 cells have of `all`. */
+static inline void store_roots(__global uchar *to, __private const uint8 *cells, uint all)
+{
     const int shift = 16 - (int)clz(all); /* scales the sum into [2^15, 2^16) */
     const uint right = (uint)max(shift, 0), left = (uint)max(-shift, 0) & 31;
     const uint inverse = all > 0 ? (65025u << 15) / (all >> right << left) : 0;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 4; i++) {
         const uint8 share = (cells[i] >> right << left) * inverse >> 15u;
         ((__global struct eight_bytes *)to)[i].bytes = convert_uchar8(ROOT(convert_float8(share)));
     }
@@ -95,6 +103,7 @@ __kernel void sift_slot(__global const uchar *pixels, __global const struct desc
                         uint count, uint all, __global uchar *out, __global const ulong *scratch)
 {
     __local ushort8 columns[4][COLUMNS_MOST];
+    __local uint sums[COLUMNS_MOST], all_cells[SIFT_TILE];
     const int bins[] = {BINS};
     const uint item = (uint)get_group_id(0);
     if (item >= all)
@@ -138,15 +147,19 @@ __kernel void sift_slot(__global const uchar *pixels, __global const struct desc
                 add_column(cells, plane + x, part.width, top, (int)part.height, bin);
             for (int j = 0; j < 4; j++)
                 columns[j][i] = cells[j];
+            sums[i] = add_up(cells);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint d = lane; d < number; d += lanes) {
-            uint8 cells[16];
-            for (int j = 0; j < 4; j++)
-                add_row(cells + 4 * j, columns[j] + d * STEP, bin);
-            store_roots(out + part.out +
+        for (uint d = lane; d < number; d += lanes)
+            all_cells[d] = add_descriptor(sums + d * STEP, bin);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lane; i < 4 * number; i += lanes) {
+            const uint j = i / number, d = i - j * number;
+            uint8 cells[4];
+            add_row(cells, columns[j] + d * STEP, bin);
+            store_roots(out + part.out + 32 * j +
                             128 * (CHANNELS * (size_t)(before + row * across + first + d) + c),
-                        cells);
+                        cells, all_cells[d]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

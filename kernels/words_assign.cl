@@ -3,8 +3,8 @@
  * A work-item takes ROWS descriptors of a part. Both products, of descriptors and projection and of
  * projected values and words, are computed in float32: all terms are integers and all sums, in any
  * order, below 2^24 (features/codebook.h), so they are exact, fused or not. The matrices are
- * transposed, so 16 outputs of one input are a vector; a block of them stays in registers for all
- * inputs. The distance to a word is its squared length - 2 p w, leaving out the descriptor's own
+ * transposed, so 16 outputs of one input are a vector, which stays in registers for all inputs of the
+ * ROWS descriptors. The distance to a word is its squared length - 2 p w, leaving out the descriptor's own
  * length; each lane keeps the first of its minima, and the lanes are compared last, ties going to
  * the lower word.
  *
@@ -17,39 +17,41 @@
 #include "descriptor_part.h"
 #include "find_part.h"
 
-#if !defined COLUMNS || !defined PROJECTED || !defined WORDS || !defined SHIFT || !defined ROWS
-#error COLUMNS, PROJECTED, WORDS, SHIFT or ROWS is not defined
+#if !defined COLUMNS || !defined PROJECTED || !defined WORDS || !defined SHIFT || \
+    !defined ROWS || !defined CHUNK
+#error COLUMNS, PROJECTED, WORDS, SHIFT, ROWS or CHUNK is not defined
 #endif
 #if PROJECTED % 16
 #error projected values are not whole vectors
 #endif
-
-#define ACROSS (PROJECTED / 16) /* vectors */
-#define WIDE   ((WORDS + 15) / 16)
-#define WHOLE  (WIDE < 4 ? WIDE : 4)
-#define PADDED ((WIDE + WHOLE - 1) / WHOLE * WHOLE * 16)
-
-/* Vectors of outputs that stay in registers. With several descriptors per work-item, these suffice
- * for one of them: CPUs have 16 or 32 registers, of half a vector or a whole one. */
-#define BLOCK   (ROWS > 1 ? 1 : ACROSS < 4 ? ACROSS : 4)
-#define BLOCK_W (ROWS > 1 ? 1 : WHOLE)
-
-#if PROJECTED > 64 && PROJECTED % 64
-#error projected values are not whole blocks
+#if COLUMNS % 4
+#error descriptors are not whole vectors
 #endif
 
-/* In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind 21.10 does not support. */
-struct __attribute__((packed, aligned(4))) sixteen_floats {
-    float16 values;
-};
+/* Bytes of a descriptor that are read at a time: the work-items of a GPU read different cache lines. */
+#if CHUNK == 0
+#define INPUTS 1
+typedef uchar inputs;
+#elif COLUMNS % 16
+#define INPUTS 4
+typedef uint inputs;
+#else
+#define INPUTS 16
+typedef uint4 inputs;
+#endif
 
+#define ACROSS (PROJECTED / 16) /* vectors */
+#define PADDED ((WORDS + 15) / 16 * 16)
+
+/* In OpenCL C 2.0 vstore16 takes a generic pointer, which Oclgrind 21.10 does not support. */
 struct __attribute__((packed)) sixteen_bytes {
     uchar16 bytes;
 };
 
+/* All offsets in the codebook are whole vectors. */
 static inline float16 load(__global const float *at, uint vector)
 {
-    return ((__global const struct sixteen_floats *)at)[vector].values;
+    return ((__global const float16 *)at)[vector];
 }
 
 static inline uint first_least(float16 value, int16 word)
@@ -88,36 +90,27 @@ __kernel void words_assign(__global const uchar *descriptors,
         row[r] = descriptors + part.offset + COLUMNS * (size_t)(begin + min(r, own - 1));
 
     float16 projected[ROWS][ACROSS];
-    for (uint block = 0; block < ACROSS; block += BLOCK) {
-        float16 sum[ROWS][BLOCK];
+    for (uint v = 0; v < ACROSS; v++) {
+        float16 sum[ROWS];
 #pragma unroll
-        for (uint v = 0; v < BLOCK; v++) {
-            const float16 offset = load(codebook, block + v);
+        for (uint r = 0; r < ROWS; r++)
+            sum[r] = load(codebook, v);
+        for (uint first = 0; first < COLUMNS; first += INPUTS) {
+            inputs input[ROWS];
 #pragma unroll
             for (uint r = 0; r < ROWS; r++)
-                sum[r][v] = offset;
-        }
-        for (uint i = 0; i < COLUMNS; i++) {
-            __global const float *weights = matrix + PROJECTED * i + 16 * block;
-            float16 weight[BLOCK];
+                input[r] = *(__global const inputs *)(row[r] + first);
 #pragma unroll
-            for (uint v = 0; v < BLOCK; v++)
-                weight[v] = load(weights, v);
+            for (uint i = 0; i < INPUTS; i++) {
+                const float16 weight = load(matrix + PROJECTED * (first + i), v);
 #pragma unroll
-            for (uint r = 0; r < ROWS; r++) {
-                const float here = (float)row[r][i];
-#pragma unroll
-                for (uint v = 0; v < BLOCK; v++)
-                    sum[r][v] += here * weight[v];
+                for (uint r = 0; r < ROWS; r++)
+                    sum[r] += (float)((__private const uchar *)&input[r])[i] * weight;
             }
         }
 #pragma unroll
-        for (uint r = 0; r < ROWS; r++) {
-#pragma unroll
-            for (uint v = 0; v < BLOCK; v++)
-                projected[r][block + v] =
-                    clamp(floor(sum[r][v] * (1.0f / (1 << SHIFT))), -127.0f, 127.0f);
-        }
+        for (uint r = 0; r < ROWS; r++)
+            projected[r][v] = clamp(floor(sum[r] * (1.0f / (1 << SHIFT))), -127.0f, 127.0f);
     }
 
     float16 least[ROWS];
@@ -127,37 +120,22 @@ __kernel void words_assign(__global const uchar *descriptors,
         nearest[r] = 0;
     }
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    for (uint block = 0; block < PADDED / 16; block += BLOCK_W) {
-        float16 distance[ROWS][BLOCK_W];
+    for (uint v = 0; v < PADDED / 16; v++) {
+        float16 distance[ROWS];
 #pragma unroll
-        for (uint v = 0; v < BLOCK_W; v++) {
-            const float16 length = load(lengths, block + v);
+        for (uint r = 0; r < ROWS; r++)
+            distance[r] = load(lengths, v);
+        for (uint i = 0; i < PROJECTED; i++) {
+            const float16 weight = load(words + (size_t)PADDED * i, v);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++)
-                distance[r][v] = length;
-        }
-        for (uint i = 0; i < PROJECTED; i++) {
-            __global const float *weights = words + (size_t)PADDED * i + 16 * block;
-            float16 weight[BLOCK_W];
-#pragma unroll
-            for (uint v = 0; v < BLOCK_W; v++)
-                weight[v] = load(weights, v);
-#pragma unroll
-            for (uint r = 0; r < ROWS; r++) {
-                const float here = ((__private const float *)projected[r])[i];
-#pragma unroll
-                for (uint v = 0; v < BLOCK_W; v++)
-                    distance[r][v] += here * weight[v];
-            }
+                distance[r] += ((__private const float *)projected[r])[i] * weight;
         }
 #pragma unroll
         for (uint r = 0; r < ROWS; r++) {
-#pragma unroll
-            for (uint v = 0; v < BLOCK_W; v++) {
-                const int16 less = distance[r][v] < least[r];
-                least[r] = select(least[r], distance[r][v], less);
-                nearest[r] = select(nearest[r], (int)(16 * (block + v)) + lanes, less);
-            }
+            const int16 less = distance[r] < least[r];
+            least[r] = select(least[r], distance[r], less);
+            nearest[r] = select(nearest[r], (int)(16 * v) + lanes, less);
         }
     }
     for (uint r = 0; r < own; r++) {

@@ -63,7 +63,7 @@ const struct option ingest_rows[] = {
     CHOICE("store", store, "float32|float16|uint8",
            "type in which values are stored; float16 takes half the space, uint8 a quarter, "
            "with an error that docs/features.md states; counts stay uint32; for one feature: "
-           "store=TYPE in its SPEC; presets best and semantic use float16 and uint8",
+           "store=TYPE in its SPEC; presets fast, good and best use float16, semantic uint8",
            .initial = "float32"),
     FLAG("compress", compress,
          "store features compressed (HDF5's deflate), in later updates, too; for files that would "

@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK    128u /* descriptors per work-group of fisher_sums; on CPUs all of an image */
-#define CPU_ROWS 6u   /* descriptors per work-item of words_assign, limited by registers */
+#define CHUNK 128u /* descriptors per work-group of fisher_sums; on CPUs all of an image */
+/* Descriptors per work-item of words_assign, limited by registers. */
+#define CPU_ROWS 6u
+#define GPU_ROWS 4u
 
 /* The plain C reference: adds `number` descriptors to the feature's words. */
 static void words_reference(uint32_t *words, const struct feature *feature,
@@ -41,7 +43,7 @@ static void words_reference(uint32_t *words, const struct feature *feature,
 
 static uint32_t rows_of(const struct slot_kernel *words)
 {
-    return words->cpu ? CPU_ROWS : 1;
+    return words->cpu ? CPU_ROWS : GPU_ROWS;
 }
 
 static enum status open_words(void **state, struct step_needs *needs, struct ocl_context *context,
@@ -70,8 +72,7 @@ static enum status make_codebook(struct slot_kernel *words, struct error *err)
     const struct feature *feature = words->node->config;
     const struct feature_codebook *codebook = feature->codebook;
     const uint32_t columns = codebook->columns, projected = codebook->projected;
-    const uint32_t wide = (codebook->words + 15) / 16, block = wide < 4 ? wide : 4;
-    const size_t padded = (size_t)(wide + block - 1) / block * block * 16;
+    const size_t padded = ((size_t)codebook->words + 15) / 16 * 16;
     const size_t count = projected + (size_t)columns * projected + padded * (1 + projected);
     float *values = calloc(count, sizeof *values);
     if (!values)

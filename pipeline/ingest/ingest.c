@@ -457,8 +457,9 @@ static enum status open_all(struct ingest *ingest, struct error *err)
 /* Reports the most disk space that log and result may need, if it is large or not available. */
 static void tell_space(const struct ingest *ingest)
 {
-    const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
-                         (uint64_t)ingest->thumbnail_size * ingest->thumbnail_size;
+    uint64_t row = ROW_BYTES + (uint64_t)ingest->thumbnail_size * ingest->thumbnail_size;
+    for (unsigned i = 0; i < ingest->features.count; i++)
+        row += feature_row_bytes(&ingest->features.feature[i]);
     const uint64_t needed = 2 * row * ingest->files;
     struct statvfs disk;
     if (!ingest->store || statvfs(store_work_directory(ingest->store), &disk) != 0)

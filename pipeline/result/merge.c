@@ -271,7 +271,8 @@ static enum status compare_features(const struct result *first, const struct res
                      !b || (a && strcmp(a->name, b->name) < 0) ? a->name : b->name);
             return refuse(err, first->path, result->path, why);
         }
-        if (strcmp(a->spec, b->spec) != 0 && strstr(a->spec, "codebook="))
+        const char *codebook[] = {strstr(a->spec, "codebook="), strstr(b->spec, "codebook=")};
+        if (codebook[0] && codebook[1] && strcmp(codebook[0], codebook[1]) != 0)
             return refuse(err, first->path, result->path,
                           "their codebooks differ: learn one with clpipe codebook, and give it to "
                           "each ingest with --feature SPEC,codebook=C.h5");

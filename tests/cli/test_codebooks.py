@@ -408,19 +408,31 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
 
 
 @pytest.mark.deep
-def test_the_type_that_a_preset_stores(clpipe, tmp_path):
-    """The preset `best` stores float16 unless --store says otherwise; an update keeps the type of the file."""
+@pytest.mark.parametrize("preset", ["fast", "good", "best"])
+def test_the_type_that_a_preset_stores(clpipe, tmp_path, preset):
+    """A preset with codebooks stores float16 unless --store says otherwise; an update keeps the type of the file."""
     draw(tmp_path / "in", 0, 64)
     for name, options, kind in ("a.h5", [], "f2"), ("b.h5", ["--store", "float32"], "f4"), ("c.h5", ["--store", "uint8"], "u1"):
-        ok(clpipe("ingest", "in", "-o", name, "--preset", "best", *options))
+        ok(clpipe("ingest", "in", "-o", name, "--preset", preset, *options))
         with h5py.File(tmp_path / name) as file:
-            assert [values.dtype for values in file["features"].values()] == [kind] * 3
-    check_one_error(clpipe("ingest", "in", "-o", "a.h5", "--preset", "best", "--store", "float32"), 2, "--store differs")
+            assert {values.dtype.str[1:] for values in file["features"].values()} == {kind}
+    check_one_error(clpipe("ingest", "in", "-o", "a.h5", "--preset", preset, "--store", "float32"), 2, "--store differs")
     draw(tmp_path / "in", 64, 1)
-    ok(clpipe("ingest", "in", "-o", "b.h5", "--preset", "best"))
+    ok(clpipe("ingest", "in", "-o", "b.h5", "--preset", preset))
     with h5py.File(tmp_path / "b.h5") as file:
-        assert [values.dtype for values in file["features"].values()] == ["f4"] * 3
+        assert {values.dtype.str[1:] for values in file["features"].values()} == {"f4"}
         assert all(len(values) == 65 for values in file["features"].values())
+
+
+def test_parts_of_one_codebook_in_two_types_are_not_merged(clpipe, tmp_path):
+    """The line names the types, not codebooks, which are the same."""
+    draw(tmp_path / "in", 0, 64)
+    ok(clpipe("codebook", "in", "-o", "c.h5", "--feature", "dct:words=4"))
+    for name, store in ("a.h5", "float32"), ("b.h5", "float16"):
+        ok(clpipe("ingest", "in", "-o", name, "--feature", f"dct:words=4,normalize=l1,store={store},codebook=c.h5"))
+    merged = clpipe("merge", "a.h5", "b.h5", "-o", "m.h5")
+    check_one_error(merged, 2, "a.h5 and b.h5 cannot be merged: the feature dct_words4 is dct:words=4,", " in one, dct:", "store=float16")
+    assert "codebooks differ" not in merged.stderr
 
 
 @pytest.mark.deep
