@@ -5,6 +5,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "device/plan.h"
+#include "device/proof.h"
 #include "device/selftest.h"
 #include "kmeans/cluster.h"
 #include <math.h>
@@ -108,7 +109,8 @@ static enum status test_steps(struct transcript *transcript, struct ocl_context 
         char line[120];
         if (!step->self_test)
             continue;
-        if (step->self_test(&compared, &different, context, err) != STATUS_OK)
+        if (proof_test(&compared, &different, (struct step_node){.step = step}, context, err) !=
+            STATUS_OK)
             return STATUS_FAILED;
         snprintf(line, sizeof line, "%-20s %llu bytes compared, %llu differ", step->self_test_name,
                  (unsigned long long)compared, (unsigned long long)different);

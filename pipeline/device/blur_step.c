@@ -77,11 +77,9 @@ static void count_blocks(uint32_t *count, const void *state, const struct part_s
                ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     (void)state;
-    (void)list_entries;
     const struct cell_rect *rect = &entry->out->rect;
     ((struct blur_part *)table)[entry->first[0]] =
         (struct blur_part){.offset = entry->in_offset,
@@ -96,26 +94,23 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_PARTS 40u
 #define TEST_BYTES (128u << 10)
 
-static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err)
+static enum status test_blur(struct proof *proof, struct error *err)
 {
-    static const struct step_node node = {.step = &blur_step};
-    struct proof proof;
-    enum status status = proof_open_random(&proof, 2 * (size_t)TEST_BYTES, err);
+    if (proof_open_random(proof, 2 * (size_t)TEST_BYTES, err) != STATUS_OK)
+        return STATUS_FAILED;
     /* Parts of growing widths and heights. */
-    while (status == STATUS_OK && proof.count < TEST_PARTS && proof.used < TEST_BYTES)
-        proof_add_rgb(&proof, 1 + proof.count * proof.count / 4 + BLUR_BORDER,
-                      1 + proof.count * 7 % 37 + BLUR_BORDER);
-    if (status == STATUS_OK)
-        status = proof_parts(&proof, &node, context, err);
-    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
-        const struct proof_part *part = &proof.part[i];
-        blur_reference(proof.wanted, part->out.stride, proof.in + part->in_offset, part->in.stride,
-                       part->out.width, part->out.height);
-        proof_compare(compared, wrong, &proof, part, proof.wanted);
+    while (proof->count < TEST_PARTS && proof->used < TEST_BYTES)
+        proof_add_rgb(proof, 1 + proof->count * proof->count / 4 + BLUR_BORDER,
+                      1 + proof->count * 7 % 37 + BLUR_BORDER);
+    if (proof_parts(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < proof->count; i++) {
+        const struct proof_part *part = &proof->part[i];
+        blur_reference(proof->wanted, part->out.stride, proof->in + part->in_offset,
+                       part->in.stride, part->out.width, part->out.height);
+        proof_compare(proof, part, proof->wanted);
     }
-    proof_close(&proof);
-    return status;
+    return STATUS_OK;
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -29,10 +29,8 @@ static struct code_part code_part_of(const struct part_shape *in, bool given_up)
                                         (o == 3 || o == 4 || o == 6 || o == 7) << 2};
 }
 
-static void fill_part(void *table, const void *state, uint32_t list_entries,
-                      const struct step_entry *entry)
+static void fill_part(void *table, const void *state, const struct step_entry *entry)
 {
-    (void)list_entries;
     struct code_part part = code_part_of(entry->in, entry->given_up);
     part.offset = entry->in_offset;
     part.words = entry->values + (uint32_t)((const struct slot_kernel *)state)->node->parameter;
@@ -42,32 +40,27 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 /* --- self-test ------------------------------------------------------------------------------- */
 
 /* Images of every orientation, smaller and larger than the samples, and one image in two strips. */
-static enum status test_code(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err)
+static enum status test_code(struct proof *proof, struct error *err)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {3, 200}, {32, 29}, {128, 64}, {131, 97}};
     enum { TURNED = 32, STRIPS = 2, STRIP = 40 };
-    static const struct step_node node = {.step = &code_step};
-    struct proof proof;
-    enum status status = proof_open_random(&proof, 320u << 10, err);
-    for (uint32_t i = 0; i < TURNED + STRIPS && status == STATUS_OK; i++) {
-        struct part_shape *in = &proof.part[i].in;
+    if (proof_open_random(proof, 320u << 10, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < TURNED + STRIPS; i++) {
+        struct part_shape *in = &proof->part[i].in;
         in->width = sizes[i / 8][0];
         in->height = sizes[i / 8][1];
         in->orientation = i < TURNED ? (uint8_t)(1 + i % 8) : 6;
         in->rect = (struct cell_rect){0, i == TURNED + 1 ? STRIP : 0, in->width,
                                       i == TURNED ? STRIP : in->height};
         part_set_rgb(in);
-        struct proof_part *part = proof_add(&proof);
+        struct proof_part *part = proof_add(proof);
         part->values = i * CODE_WORDS;
-        code_count_reference((uint32_t *)(void *)proof.wanted + part->values,
-                             proof.in + part->in_offset, in->stride, in->rect, in->width,
+        code_count_reference((uint32_t *)(void *)proof->wanted + part->values,
+                             proof->in + part->in_offset, in->stride, in->rect, in->width,
                              in->height, in->orientation);
     }
-    if (status == STATUS_OK)
-        status = proof_words(compared, wrong, &proof, &node, CODE_WORDS, context, err);
-    proof_close(&proof);
-    return status;
+    return proof_words(proof, CODE_WORDS, err);
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -78,8 +78,7 @@ static void count_tiles(uint32_t *tiles, const void *state, const struct part_sh
         tiles[p] = histogram_tile_count(count->histogram, p, &part);
 }
 
-static void fill_tiles(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_tiles(void *table, const void *state, const struct step_entry *entry)
 {
     const struct count *count = state;
     struct histogram_part part = counted_part(count, entry->in);
@@ -87,7 +86,7 @@ static void fill_tiles(void *table, const void *state, uint32_t list_entries,
     part.counters = entry->values;
     for (unsigned p = 0; p < count->histogram->count; p++) {
         struct histogram_tile *tiles =
-            (struct histogram_tile *)table + (size_t)p * list_entries + entry->first[p];
+            (struct histogram_tile *)table + (size_t)p * entry->list_entries + entry->first[p];
         if (entry->given_up)
             memset(tiles, 0, entry->count[p] * sizeof *tiles);
         else

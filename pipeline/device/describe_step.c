@@ -89,10 +89,8 @@ static void count_items(uint32_t *count, const void *state, const struct part_sh
     }
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
-    (void)list_entries;
     const bool two = ((const struct slot_kernel *)state)->count > 1;
     const struct part_shape *in = entry->in;
     const bool nothing = entry->given_up || !part_is_whole(in);
@@ -153,37 +151,29 @@ static void add_images(struct proof *proof)
     }
 }
 
-static enum status test_describer(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                  const struct step *step, struct error *err)
+static enum status test_describer(struct proof *proof, struct error *err)
 {
-    const struct step_node node = {.step = step};
-    const struct descriptor *descriptor = method_of(step)->descriptor;
-    struct proof proof;
-    enum status status = proof_open(&proof, 4 * (size_t)TEST_BYTES, 128, err);
-    if (status == STATUS_OK) {
-        add_images(&proof);
-        status = proof_parts(&proof, &node, context, err);
-    }
-    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
-        const struct proof_part *part = &proof.part[i];
-        const struct descriptor_picture picture = {proof.in + part->in_offset, part->in.stride,
+    const struct descriptor *descriptor = method_of(proof->node.step)->descriptor;
+    if (proof_open(proof, 4 * (size_t)TEST_BYTES, 128, err) != STATUS_OK)
+        return STATUS_FAILED;
+    add_images(proof);
+    if (proof_parts(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < proof->count; i++) {
+        const struct proof_part *part = &proof->part[i];
+        const struct descriptor_picture picture = {proof->in + part->in_offset, part->in.stride,
                                                    part->in.width, part->in.height};
         for (uint32_t d = 0; d < part->out.bytes / descriptor->columns; d++)
-            descriptor_describe(proof.wanted + d * descriptor->columns, descriptor, &picture, d, 1);
-        proof_compare(compared, wrong, &proof, part, proof.wanted);
+            descriptor_describe(proof->wanted + d * descriptor->columns, descriptor, &picture, d,
+                                1);
+        proof_compare(proof, part, proof->wanted);
     }
-    proof_close(&proof);
-    return status;
+    return STATUS_OK;
 }
 
 /* arena: bytes of descriptors per 100 of pixels, halved because an image takes at most half of a
  * slot. scratch: 8 bytes per channel of a pixel. */
 #define DESCRIBE_STEP(kind, arena, scratch, ...)                                                   \
-    static enum status test_##kind(uint64_t *compared, uint64_t *wrong,                            \
-                                   struct ocl_context *context, struct error *err)                 \
-    {                                                                                              \
-        return test_describer(compared, wrong, context, &kind##_step, err);                        \
-    }                                                                                              \
     const struct step kind##_step = {                                                              \
         .name = #kind,                                                                             \
         .needed = is_needed,                                                                       \
@@ -202,7 +192,7 @@ static enum status test_describer(uint64_t *compared, uint64_t *wrong, struct oc
         .fill = fill_entry,                                                                        \
         .enqueue = enqueue_kernels,                                                                \
         .self_test_name = "descriptors " #kind,                                                    \
-        .self_test = test_##kind,                                                                  \
+        .self_test = test_describer,                                                               \
     }
 
 DESCRIBE_STEP(dct, 9, 0, "dct_slot");

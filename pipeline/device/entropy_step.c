@@ -137,8 +137,8 @@ static enum status prove_entropy(void *state, struct error *err)
     const struct entropy *entropy = state;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < entropy->programs && status == STATUS_OK; i++)
-        status = proof_check(&entropy_step, programs, entropy->program[i].options, entropy->context,
-                             NULL, NULL, err);
+        status = proof_check((struct step_node){.step = &entropy_step}, programs,
+                             entropy->program[i].options, entropy->context, err);
     return status;
 }
 
@@ -171,13 +171,12 @@ static void count_parts(uint32_t *count, const void *state, const struct part_sh
     count[list_of(in)] = 1;
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     (void)state;
     const unsigned list = list_of(entry->in);
     struct jpeg_stream_part *part =
-        (struct jpeg_stream_part *)table + (size_t)list * list_entries + entry->first[list];
+        (struct jpeg_stream_part *)table + (size_t)list * entry->list_entries + entry->first[list];
     assert(entry->in_offset % 128 == 0 && entry->out_offset % 128 == 0);
     *part = (struct jpeg_stream_part){
         .offset = entry->in_offset, .out = entry->out_offset, .verdict = entry->verdict};
@@ -220,7 +219,7 @@ static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct 
 #define TEST_BYTES (2u << 20)
 
 struct test {
-    struct proof proof;
+    struct proof *proof;
     uint8_t *blocks;
     bool accepted[PROOF_PARTS_MAX]; /* by the reference */
     bool may_refuse
@@ -310,7 +309,7 @@ static void damage_stream(struct test *test, uint8_t *payload, const struct tria
 
 static enum status add_stream(struct test *test, const struct trial *trial, struct error *err)
 {
-    struct proof *proof = &test->proof;
+    struct proof *proof = test->proof;
     const uint32_t number = proof->count;
     struct part_shape *in = &proof->part[number].in;
     uint8_t *payload = proof->in + proof->used;
@@ -338,7 +337,7 @@ static enum status add_stream(struct test *test, const struct trial *trial, stru
 /* All kinds of streams, interleaved with pixels, and one cancelled part. */
 static enum status add_parts(struct test *test, struct error *err)
 {
-    struct proof *proof = &test->proof;
+    struct proof *proof = test->proof;
     test->random = RANDOM_START;
     for (unsigned i = 0; i < sizeof trials / sizeof *trials; i++) {
         if (add_stream(test, &trials[i], err) != STATUS_OK)
@@ -356,53 +355,49 @@ static enum status add_parts(struct test *test, struct error *err)
 
 /* The kernel must accept and refuse the same streams as the reference, except those that take too
  * long to repair, and its coefficients must be equal. */
-static void compare_part(uint64_t *compared, uint64_t *wrong, struct test *test, uint32_t i)
+static void compare_part(struct test *test, uint32_t i)
 {
-    const struct proof_part *part = &test->proof.part[i];
-    const uint8_t *in = test->proof.in + part->in_offset;
-    uint64_t differ = 0;
+    struct proof *proof = test->proof;
+    const struct proof_part *part = &proof->part[i];
+    const uint8_t *in = proof->in + part->in_offset;
+    const uint64_t wrong = proof->wrong;
     if (part->given_up)
         return;
     if (part->in.payload != PAYLOAD_STREAM) {
-        proof_compare(compared, wrong, &test->proof, part, in);
+        proof_compare(proof, part, in);
         return;
     }
-    stream_coefficients(test->proof.wanted, in);
-    proof_compare(compared, &differ, &test->proof, part, test->proof.wanted);
-    if (part->refused == test->accepted[i] && !(part->refused && test->may_refuse[i]))
-        ++*wrong;
-    else if (test->accepted[i] && !part->refused)
-        *wrong += differ;
+    stream_coefficients(proof->wanted, in);
+    proof_compare(proof, part, proof->wanted);
+    if (part->refused == test->accepted[i])
+        proof->wrong = wrong + !(part->refused && test->may_refuse[i]);
+    else if (part->refused)
+        proof->wrong = wrong;
 }
 
-static enum status test_slot(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct test *test, uint32_t parameter, struct error *err)
+static enum status test_slot(struct proof *proof, uint32_t parameter, struct error *err)
 {
-    const struct step_node node = {.step = &entropy_step, .parameter = parameter};
-    enum status status = proof_open(&test->proof, TEST_BYTES, 128, err);
-    if (status == STATUS_OK) {
-        test->blocks = test->proof.wanted + TEST_BYTES / 2;
-        status = add_parts(test, err);
-    }
-    if (status == STATUS_OK)
-        status = proof_parts(&test->proof, &node, context, err);
-    for (uint32_t i = 0; i < test->proof.count && status == STATUS_OK; i++)
-        compare_part(compared, wrong, test, i);
-    proof_close(&test->proof);
-    return status;
+    struct test test = {.proof = proof};
+    proof->node.parameter = parameter;
+    if (proof_open(proof, TEST_BYTES, 128, err) != STATUS_OK)
+        return STATUS_FAILED;
+    test.blocks = proof->wanted + TEST_BYTES / 2;
+    if (add_parts(&test, err) != STATUS_OK || proof_parts(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < proof->count; i++)
+        compare_part(&test, i);
+    return STATUS_OK;
 }
 
-static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                struct error *err)
+static enum status test_entropy(struct proof *proof, struct error *err)
 {
-    const struct ocl_device *device = ocl_context_device(context);
-    struct test test = {.random = 0};
+    const struct ocl_device *device = ocl_context_device(proof->context);
     if (!is_possible(device, STEP_ALWAYS))
         return STATUS_OK;
-    enum status status = test_slot(compared, wrong, context, &test, STEP_ALWAYS, err);
+    enum status status = test_slot(proof, STEP_ALWAYS, err);
     if (status == STATUS_OK &&
         choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
-        status = test_slot(compared, wrong, context, &test, LARGE_GROUPS, err);
+        status = test_slot(proof, LARGE_GROUPS, err);
     return status;
 }
 

@@ -67,13 +67,11 @@ static void count_groups(uint32_t *count, const void *state, const struct part_s
                                           : sixteens(in));
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     static const uint32_t kinds[] = {
         [DCT_GREY] = JPEG_GREY, [DCT_YCC] = JPEG_YCC, [DCT_RGB] = JPEG_RGB};
     (void)state;
-    (void)list_entries;
     const struct dct_layout *dct = &entry->in->dct;
     struct jpeg_part *part = (struct jpeg_part *)table + entry->first[0];
     assert(entry->in_offset % 128 == 0 && entry->out_offset % 128 == 0);
@@ -158,28 +156,24 @@ static void add_parts(struct proof *proof)
     }
 }
 
-static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err)
+static enum status test_jpeg(struct proof *proof, struct error *err)
 {
-    static const struct step_node node = {.step = &jpeg_step};
-    struct proof proof;
-    if (!is_possible(ocl_context_device(context), STEP_ALWAYS))
+    if (!is_possible(ocl_context_device(proof->context), STEP_ALWAYS))
         return STATUS_OK;
-    enum status status = proof_open(&proof, TEST_BYTES, 128, err);
-    if (status == STATUS_OK) {
-        add_parts(&proof);
-        status = proof_parts(&proof, &node, context, err);
-    }
-    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
-        const struct proof_part *part = &proof.part[i];
-        const uint8_t *in = proof.in + part->in_offset;
+    if (proof_open(proof, TEST_BYTES, 128, err) != STATUS_OK)
+        return STATUS_FAILED;
+    add_parts(proof);
+    if (proof_parts(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < proof->count; i++) {
+        const struct proof_part *part = &proof->part[i];
+        const uint8_t *in = proof->in + part->in_offset;
         const bool coded = part->in.payload == PAYLOAD_DCT;
         if (coded)
-            dct_pixels(proof.wanted, proof.wanted + TEST_BYTES / 2, in, &part->in.dct);
-        proof_compare(compared, wrong, &proof, part, coded ? proof.wanted : in);
+            dct_pixels(proof->wanted, proof->wanted + TEST_BYTES / 2, in, &part->in.dct);
+        proof_compare(proof, part, coded ? proof->wanted : in);
     }
-    proof_close(&proof);
-    return status;
+    return STATUS_OK;
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -157,11 +157,9 @@ static void count_pictures(uint32_t *count, const void *state, const struct part
                in->height == (net->model ? net->model->header->height : job->height);
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     const struct net *net = state;
-    (void)list_entries;
     if (entry->count[0] > 0)
         ((struct net_part *)table)[entry->first[0]] = (struct net_part){
             .offset = entry->in_offset,
@@ -335,72 +333,63 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 /* Tests a random picture, a cancelled one, and one of black and white stripes
  * whose words must overwrite existing ones. */
-static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             const void *subject, struct error *err)
+static enum status test_feature(struct proof *proof, const struct feature *feature,
+                                struct error *err)
 {
     enum { PICTURES = 3 };
-    struct step_node node = *(const struct step_node *)subject;
-    struct feature own = *(const struct feature *)node.config;
+    struct feature own = *feature;
     const struct net_model *model = own.net.model;
     const size_t picture = net_tensor_values(&model->tensors[0]);
     const size_t word_bytes = PICTURES * own.words * sizeof(uint32_t);
     const struct net_output *output = net_model_output(model, own.net.output);
     struct host_engine *engine = NULL;
     uint8_t *scratch = NULL;
-    struct proof proof;
     uint32_t random = RANDOM_START;
-    node.config = &own;
+    proof->node.config = &own;
     own.offset = 0;
     enum status status =
-        proof_open(&proof, max_u64(PICTURES * (picture + 127), word_bytes), 128, err);
+        proof_open(proof, max_u64(PICTURES * (picture + 127), word_bytes), 128, err);
     if (status == STATUS_OK)
         status = host_engine_open(&engine, model, HOST_REFERENCE, err);
     if (status == STATUS_OK && !(scratch = host_scratch(engine)))
         status = error_memory(err, host_scratch_bytes(engine), "the self-test");
     if (status == STATUS_OK)
-        proof_poison_words(&proof);
+        proof_poison_words(proof);
     for (uint32_t i = 0; i < PICTURES && status == STATUS_OK; i++) {
-        struct proof_part *part =
-            proof_add_rgb(&proof, model->header->width, model->header->height);
+        struct proof_part *part = proof_add_rgb(proof, model->header->width, model->header->height);
         for (size_t b = 0; b < picture; b++)
-            proof.in[part->in_offset + b] =
+            proof->in[part->in_offset + b] =
                 i < 2 ? (uint8_t)(random_next(&random) >> 24) : (uint8_t)(0 - (b / 5 & 1));
         part->values = i * own.words;
         part->given_up = i == 1;
         if (part->given_up)
             continue;
-        host_engine_run(engine, scratch, proof.in + part->in_offset);
-        host_engine_words((uint32_t *)(void *)proof.wanted + part->values, engine, scratch, output);
+        host_engine_run(engine, scratch, proof->in + part->in_offset);
+        host_engine_words((uint32_t *)(void *)proof->wanted + part->values, engine, scratch,
+                          output);
     }
     if (status == STATUS_OK)
-        status = proof_words(compared, wrong, &proof, &node, own.words, context, err);
+        status = proof_words(proof, own.words, err);
     free(scratch);
     host_engine_close(&engine);
-    proof_close(&proof);
     return status;
 }
 
-enum status net_step_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                          uint64_t parameter, struct error *err)
+/* Without a feature: all outputs of a synthetic network. */
+static enum status test_net(struct proof *proof, struct error *err)
 {
     struct net_model *model;
+    if (proof->node.config)
+        return test_feature(proof, proof->node.config, err);
     enum status status = net_synthetic(&model, err);
     for (uint32_t i = 0; status == STATUS_OK && i < model->header->outputs; i++) {
         struct feature feature = {.name = "test", .net.model = model};
-        const struct step_node node = {
-            .step = &net_step, .config = &feature, .parameter = parameter};
         strcpy(feature.net.output, model->outputs[i].name);
         feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);
-        status = test_node(compared, wrong, context, &node, err);
+        status = test_feature(proof, &feature, err);
     }
     net_model_close(&model);
     return status;
-}
-
-static enum status test_step(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err)
-{
-    return net_step_test(compared, wrong, context, 0, err);
 }
 
 /* The cache key of the proof covers kernels, host code and instruction set, and the layers up to
@@ -416,7 +405,7 @@ static enum status prove_net(void *state, struct error *err)
              ocl_range_option(ocl_context_device(net->context)), NET_SOURCES,
              net->engine ? host_engine_kernels(net->engine) : "kernels", net->model->digest,
              net->output->name);
-    return proof_check(&net_step, programs, options, net->context, test_node, &node, err);
+    return proof_check(node, programs, options, net->context, err);
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)
@@ -443,5 +432,5 @@ const struct step net_step = {
     .fill = fill_entry,
     .enqueue = enqueue_net,
     .self_test_name = "networks",
-    .self_test = test_step,
+    .self_test = test_net,
 };

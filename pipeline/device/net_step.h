@@ -9,8 +9,4 @@
  * on any device but a CPU. */
 #define NET_STEP_EMULATED 1u
 
-/* The step's self-test, all outputs of a synthetic network, for nodes of that parameter or 0. */
-enum status net_step_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                          uint64_t parameter, struct error *err);
-
 #endif

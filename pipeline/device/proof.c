@@ -19,12 +19,19 @@ static enum status fail_proof(const struct step *step, const struct ocl_device *
     return step->otherwise ? STATUS_FAILED : error_remedy(err, REMEDY_OTHER_DEVICE);
 }
 
-enum status proof_check(const struct step *step, const char *const *programs, const char *options,
-                        struct ocl_context *context,
-                        enum status (*test)(uint64_t *compared, uint64_t *wrong,
-                                            struct ocl_context *context, const void *subject,
-                                            struct error *err),
-                        const void *subject, struct error *err)
+enum status proof_test(uint64_t *compared, uint64_t *wrong, struct step_node node,
+                       struct ocl_context *context, struct error *err)
+{
+    struct proof proof = {.node = node, .context = context};
+    const enum status status = node.step->self_test(&proof, err);
+    *compared += proof.compared;
+    *wrong += proof.wrong;
+    free(proof.in);
+    return status;
+}
+
+enum status proof_check(struct step_node node, const char *const *programs, const char *options,
+                        struct ocl_context *context, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
     char key[OCL_KEY];
@@ -37,11 +44,10 @@ enum status proof_check(const struct step *step, const char *const *programs, co
     }
     if (proven)
         return STATUS_OK;
-    if ((test ? test(&compared, &wrong, context, subject, err)
-              : step->self_test(&compared, &wrong, context, err)) != STATUS_OK)
+    if (proof_test(&compared, &wrong, node, context, err) != STATUS_OK)
         return STATUS_FAILED;
     if (wrong > 0)
-        return fail_proof(step, device, compared, wrong, err);
+        return fail_proof(node.step, device, compared, wrong, err);
     for (const char *const *program = programs; *program; program++) {
         if (ocl_program_key(key, device, *program, NULL, options, err) == STATUS_OK)
             ocl_program_set_proven(key);
@@ -70,10 +76,11 @@ static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, 
                                          .out_offset = part->out_offset,
                                          .values = part->values,
                                          .verdict = i,
+                                         .list_entries = count,
                                          .first = counts,
                                          .count = own,
                                          .given_up = part->given_up};
-        node->step->fill(table, state, count, &entry);
+        node->step->fill(table, state, &entry);
         for (uint32_t c = 0; c < needs->counts; c++)
             counts[c] += own[c];
     }
@@ -167,7 +174,11 @@ out:
 enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, struct error *err)
 {
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *proof = (struct proof){.bytes = bytes, .alignment = alignment};
+    free(proof->in);
+    memset(proof->part, 0, sizeof proof->part);
+    proof->count = proof->used = 0;
+    proof->alignment = alignment;
+    proof->bytes = bytes;
     proof->in = aligned_alloc(ALIGNMENT, 4 * bytes);
     if (!proof->in)
         return error_memory(err, 4 * bytes, "the self-test");
@@ -189,11 +200,6 @@ enum status proof_open_random(struct proof *proof, size_t bytes, struct error *e
     return status;
 }
 
-void proof_close(struct proof *proof)
-{
-    free(proof->in);
-}
-
 struct proof_part *proof_add(struct proof *proof)
 {
     struct proof_part *part = &proof->part[proof->count++];
@@ -213,24 +219,25 @@ struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t h
     return proof_add(proof);
 }
 
-enum status proof_parts(struct proof *proof, const struct step_node *node,
-                        struct ocl_context *context, struct error *err)
+static enum status run(struct proof *proof, uint8_t *output, struct error *err)
+{
+    return proof_run(output, proof->part, proof->count, &proof->node, proof->context, proof->in,
+                     proof->bytes, err);
+}
+
+enum status proof_parts(struct proof *proof, struct error *err)
 {
     memset(proof->got, POISON, proof->bytes);
     memset(proof->again, (uint8_t)~POISON, proof->bytes);
-    const enum status status = proof_run(proof->again, proof->part, proof->count, node, context,
-                                         proof->in, proof->bytes, err);
-    return status == STATUS_OK ? proof_run(proof->got, proof->part, proof->count, node, context,
-                                           proof->in, proof->bytes, err)
-                               : status;
+    const enum status status = run(proof, proof->again, err);
+    return status == STATUS_OK ? run(proof, proof->got, err) : status;
 }
 
-void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
-                   const struct proof_part *part, const uint8_t *wanted)
+void proof_compare(struct proof *proof, const struct proof_part *part, const uint8_t *wanted)
 {
     for (uint64_t b = 0, at = part->out_offset; b < part->out.bytes; b++, at++)
-        *wrong += proof->got[at] != wanted[b] || proof->again[at] != wanted[b];
-    *compared += part->out.bytes;
+        proof->wrong += proof->got[at] != wanted[b] || proof->again[at] != wanted[b];
+    proof->compared += part->out.bytes;
 }
 
 void proof_poison_words(struct proof *proof)
@@ -239,15 +246,12 @@ void proof_poison_words(struct proof *proof)
     memset(proof->wanted, POISON, proof->bytes);
 }
 
-enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
-                        const struct step_node *node, uint32_t words, struct ocl_context *context,
-                        struct error *err)
+enum status proof_words(struct proof *proof, uint32_t words, struct error *err)
 {
     const size_t bytes = (size_t)proof->count * words * sizeof(uint32_t);
-    const enum status status = proof_run(proof->got, proof->part, proof->count, node, context,
-                                         proof->in, proof->bytes, err);
+    const enum status status = run(proof, proof->got, err);
     for (size_t i = 0; i < bytes && status == STATUS_OK; i++)
-        *wrong += proof->got[i] != proof->wanted[i];
-    *compared += bytes;
+        proof->wrong += proof->got[i] != proof->wanted[i];
+    proof->compared += bytes;
     return status;
 }

@@ -13,11 +13,9 @@ static void count_part(uint32_t *count, const void *state, const struct part_sha
     count[1] = in->bytes == 0 ? 0 : ((const struct slot_kernel *)state)->cpu ? 1 : QUALITY_ITEMS;
 }
 
-static void fill_part(void *table, const void *state, uint32_t list_entries,
-                      const struct step_entry *entry)
+static void fill_part(void *table, const void *state, const struct step_entry *entry)
 {
     const struct part_shape *in = entry->in;
-    (void)list_entries;
     if (in->bytes > 0)
         ((struct quality_part *)table)[entry->first[0]] = (struct quality_part){
             .offset = entry->in_offset,
@@ -31,19 +29,17 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 /* --- self-test ------------------------------------------------------------------------------- */
 
 /* Pictures too small for edges, with a frame, with noise in some rows, and a large one. */
-static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                struct error *err)
+static enum status test_quality(struct proof *proof, struct error *err)
 {
     static const uint32_t sizes[][2] = {{1, 1},   {3, 200}, {200, 3}, {8, 9},    {33, 21},
                                         {97, 89}, {64, 64}, {2, 2},   {256, 171}};
-    static const struct step_node node = {.step = &quality_step};
-    struct proof proof;
     uint32_t state = RANDOM_START;
-    enum status status = proof_open(&proof, 256u << 10, 1, err);
-    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++) {
-        struct proof_part *part = proof_add_rgb(&proof, sizes[i][0], sizes[i][1]);
+    if (proof_open(proof, 256u << 10, 1, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct proof_part *part = proof_add_rgb(proof, sizes[i][0], sizes[i][1]);
         const uint32_t w = part->in.width, h = part->in.height;
-        uint8_t *pixels = proof.in + part->in_offset;
+        uint8_t *pixels = proof->in + part->in_offset;
         part->in.orientation = 1;
         part->values = i * QUALITY_WORDS;
         for (uint32_t at = 0; at < 3 * w * h; at++) {
@@ -54,13 +50,10 @@ static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_
                          : y / 30 % 2 ? (uint8_t)(state >> 24)
                                       : (uint8_t)(x * 5 + y + (state >> 28) + 40 * (x / 8));
         }
-        quality_reference((uint32_t *)(void *)proof.wanted + part->values, pixels, part->in.stride,
+        quality_reference((uint32_t *)(void *)proof->wanted + part->values, pixels, part->in.stride,
                           w, h);
     }
-    if (status == STATUS_OK)
-        status = proof_words(compared, wrong, &proof, &node, QUALITY_WORDS, context, err);
-    proof_close(&proof);
-    return status;
+    return proof_words(proof, QUALITY_WORDS, err);
 }
 
 static bool is_needed(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -38,10 +38,8 @@ static void count_items(uint32_t *count, const void *state, const struct part_sh
         count[1] = (uint32_t)(out.bytes / 3);
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
-    (void)list_entries;
     const struct part_shape *in = entry->in, *out = entry->out;
     const struct scale_window window =
         scale_window(in->width, in->height, in->orientation,
@@ -68,41 +66,38 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_SIDE  13u
 #define TEST_BYTES (128u << 10)
 
-static enum status test_goal(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             scale_goal goal, struct error *err)
+static enum status test_goal(struct proof *proof, scale_goal goal, struct error *err)
 {
     /* Images no larger than the goal, larger by one, and by factors of two, three and a prime;
      * single rows and columns. */
     static const uint32_t sizes[][2] = {{1, 1},   {13, 13}, {14, 14}, {26, 13}, {39, 26}, {97, 89},
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
-    const struct step_node node = {.step = &scale_step, .parameter = goal};
-    struct proof proof;
-    enum status status = proof_open_random(&proof, TEST_BYTES, err);
-    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++)
-        proof_add_rgb(&proof, sizes[i][0], sizes[i][1])->in.orientation =
+    proof->node.parameter = goal;
+    if (proof_open_random(proof, TEST_BYTES, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        proof_add_rgb(proof, sizes[i][0], sizes[i][1])->in.orientation =
             (uint8_t)(i % 9); /* 0 is upright, too */
-    if (status == STATUS_OK)
-        status = proof_parts(&proof, &node, context, err);
-    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
-        const struct proof_part *part = &proof.part[i];
+    if (proof_parts(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    for (uint32_t i = 0; i < proof->count; i++) {
+        const struct proof_part *part = &proof->part[i];
         const struct part_shape *in = &part->in;
         const struct scale_window window =
             scale_window(in->width, in->height, in->orientation, goal);
-        scale_reference(proof.wanted, &window, proof.in + part->in_offset, in->stride, in->width,
+        scale_reference(proof->wanted, &window, proof->in + part->in_offset, in->stride, in->width,
                         in->height, in->orientation);
-        proof_compare(compared, wrong, &proof, part, proof.wanted);
+        proof_compare(proof, part, proof->wanted);
     }
-    proof_close(&proof);
-    return status;
+    return STATUS_OK;
 }
 
-static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                              struct error *err)
+static enum status test_scale(struct proof *proof, struct error *err)
 {
     const scale_goal goals[] = {TEST_SIDE, scale_to(13, 13, 0), scale_to(14, 9, 875)};
     enum status status = STATUS_OK;
     for (size_t g = 0; g < sizeof goals / sizeof *goals && status == STATUS_OK; g++)
-        status = test_goal(compared, wrong, context, goals[g], err);
+        status = test_goal(proof, goals[g], err);
     return status;
 }
 

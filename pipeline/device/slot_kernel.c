@@ -59,8 +59,8 @@ enum status slot_kernel_prove(void *state, struct error *err)
 {
     const struct slot_kernel *slot_kernel = state;
     const struct step *step = slot_kernel->node->step;
-    return proof_check(step, step->kernels, slot_kernel->options, slot_kernel->context, NULL, NULL,
-                       err);
+    return proof_check((struct step_node){.step = step}, step->kernels, slot_kernel->options,
+                       slot_kernel->context, err);
 }
 
 size_t slot_kernel_group(const struct ocl_device *device)

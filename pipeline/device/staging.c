@@ -204,12 +204,12 @@ static void fill_tables(const struct staging_part *part, bool given_up)
             .out_offset = at->offset[i],
             .values = part->index * ring->chain.words,
             .verdict = part->index * ring->chain.words + ring->staging->config.plan->words,
+            .list_entries = chain_entries(node, ring->shape.parts),
             .first = at->first + node->first_count,
             .count = at->count + node->first_count,
             .given_up = given_up,
         };
-        node->step->fill(slot->table[i].host, node->state, chain_entries(node, ring->shape.parts),
-                         &entry);
+        node->step->fill(slot->table[i].host, node->state, &entry);
     }
 }
 

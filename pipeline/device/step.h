@@ -63,6 +63,7 @@ struct step_entry {
     uint32_t in_offset, out_offset; /* byte offsets in the input and in the arena */
     uint32_t values;                /* index of the first word of the part's row */
     uint32_t verdict;               /* index of the word that tells whether the part is proven */
+    uint32_t list_entries;          /* list i begins at entry i * list_entries */
     const uint32_t *first, *count;  /* the slot's counts before the part; the part's counts */
     bool given_up;                  /* skip it: its bytes are undefined */
 };
@@ -70,7 +71,7 @@ struct step_entry {
 /* A slot being processed. */
 struct step_io {
     cl_mem in, out, scratch, table, values;
-    uint32_t list_entries;  /* list i begins at entry i * list_entries */
+    uint32_t list_entries;
     const uint32_t *counts; /* of the whole slot */
     struct ocl_waits waits;
     /* Set by the step: the events of its commands (needs.events elements, initially NULL), and the
@@ -78,6 +79,8 @@ struct step_io {
     cl_event *events;
     const cl_event *last;
 };
+
+struct proof;
 
 struct step {
     const char *name;
@@ -122,18 +125,17 @@ struct step {
     /* Sets a part's contribution to the counts. Must be fast: other threads may be waiting. */
     void (*count)(uint32_t *count, const void *state, const struct part_shape *in);
     /* Writes the part's table entries. Any thread. */
-    void (*fill)(void *table, const void *state, uint32_t list_entries,
-                 const struct step_entry *entry);
+    void (*fill)(void *table, const void *state, const struct step_entry *entry);
 
     enum status (*enqueue)(void *state, struct ocl_queue *queue, struct step_io *io,
                            struct error *err);
     /* Appends a description to staging's line for -v. May be NULL. */
     void (*describe)(const void *state, char *text, size_t size);
-    /* Self-test: compares synthetic parts with the C reference, byte by byte, and adds to the counts;
-     * NULL: none. self_test_name: its name in the output. */
+    /* Self-test (proof.h): compares synthetic parts with the C reference, byte by byte; with
+     * examples of its own for a node without a config. NULL: none. self_test_name: its name in the
+     * output. */
     const char *self_test_name;
-    enum status (*self_test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err);
+    enum status (*self_test)(struct proof *proof, struct error *err);
 };
 
 /* Appends a node or finds an equal one; returns its index, -1: there are already STEP_NODES_MAX. */

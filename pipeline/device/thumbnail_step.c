@@ -53,12 +53,10 @@ static void set_reciprocals(float reciprocal[2], uint32_t from, uint32_t to, uin
     reciprocal[1] = 1.0f / (float)(least + (whole ? unit : 1));
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     static const uint32_t colours[] = {
         [DCT_GREY] = THUMBNAIL_GREY, [DCT_YCC] = THUMBNAIL_YCC, [DCT_RGB] = THUMBNAIL_RGB};
-    (void)list_entries;
     const struct thumbnail_config *config = config_of(state);
     const struct dct_layout *dct = &entry->in->dct;
     struct thumbnail_part *part = (struct thumbnail_part *)table + entry->first[0];
@@ -149,23 +147,17 @@ static enum status make_wanted(struct proof *proof, struct error *err)
     return made ? STATUS_OK : error_memory(err, TEST_BYTES, "the self-test");
 }
 
-static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                   struct error *err)
+static enum status test_thumbnails(struct proof *proof, struct error *err)
 {
     static const struct thumbnail_config config = {.size = TEST_SIZE};
-    static const struct step_node node = {.step = &thumbnail_step, .config = &config};
-    struct proof proof;
-    enum status status = proof_open(&proof, TEST_BYTES, 128, err);
-    if (status == STATUS_OK) {
-        add_parts(&proof);
-        proof_poison_words(&proof);
-        status = make_wanted(&proof, err);
-    }
-    if (status == STATUS_OK)
-        status =
-            proof_words(compared, wrong, &proof, &node, thumbnail_words(TEST_SIZE), context, err);
-    proof_close(&proof);
-    return status;
+    proof->node.config = &config;
+    if (proof_open(proof, TEST_BYTES, 128, err) != STATUS_OK)
+        return STATUS_FAILED;
+    add_parts(proof);
+    proof_poison_words(proof);
+    if (make_wanted(proof, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return proof_words(proof, thumbnail_words(TEST_SIZE), err);
 }
 
 /* One node for each image; the perceptual code has the feature NULL. */

@@ -123,11 +123,9 @@ static void count_items(uint32_t *count, const void *state, const struct part_sh
     count[2] = words->cpu ? number > 0 : (number + CHUNK - 1) / CHUNK;
 }
 
-static void fill_entry(void *table, const void *state, uint32_t list_entries,
-                       const struct step_entry *entry)
+static void fill_entry(void *table, const void *state, const struct step_entry *entry)
 {
     const struct feature *feature = ((const struct slot_kernel *)state)->node->config;
-    (void)list_entries;
     ((struct words_part *)table)[entry->first[0]] =
         (struct words_part){.offset = entry->in_offset,
                             .number = entry->given_up ? 0 : number_of(entry->in),
@@ -174,35 +172,31 @@ static void fill_descriptors(uint8_t *descriptors, size_t bytes, uint32_t column
 }
 
 /* Runs some parts through the feature's step, with its words at offset 0. */
-static enum status test_feature(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                const void *subject, struct error *err)
+static enum status test_feature(struct proof *proof, const struct feature *feature,
+                                struct error *err)
 {
     static const uint32_t numbers[] = {1, 0, 37, 3, 130};
     enum { PARTS = sizeof numbers / sizeof *numbers };
-    struct feature own = *(const struct feature *)subject;
-    const struct step_node node = {.step = &words_step, .config = &own};
+    struct feature own = *feature;
     const uint32_t columns = own.codebook->columns;
-    struct proof proof;
     uint32_t bytes = 0;
+    proof->node.config = &own;
     own.offset = 0;
     for (unsigned i = 0; i < PARTS; i++)
         bytes += (numbers[i] * columns + 127) / 128 * 128;
-    enum status status = proof_open(&proof, max_u32(bytes, PARTS * own.words * 4), 128, err);
-    if (status == STATUS_OK)
-        fill_descriptors(proof.in, bytes, columns);
-    for (uint32_t i = 0; i < PARTS && status == STATUS_OK; i++) {
-        proof.part[i].in = (struct part_shape){.payload = PAYLOAD_DESCRIPTORS,
-                                               .stride = columns,
-                                               .bytes = (uint64_t)numbers[i] * columns};
-        struct proof_part *part = proof_add(&proof);
+    if (proof_open(proof, max_u32(bytes, PARTS * own.words * 4), 128, err) != STATUS_OK)
+        return STATUS_FAILED;
+    fill_descriptors(proof->in, bytes, columns);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        proof->part[i].in = (struct part_shape){.payload = PAYLOAD_DESCRIPTORS,
+                                                .stride = columns,
+                                                .bytes = (uint64_t)numbers[i] * columns};
+        struct proof_part *part = proof_add(proof);
         part->values = i * own.words;
-        words_reference((uint32_t *)(void *)proof.wanted + part->values, &own,
-                        proof.in + part->in_offset, numbers[i]);
+        words_reference((uint32_t *)(void *)proof->wanted + part->values, &own,
+                        proof->in + part->in_offset, numbers[i]);
     }
-    if (status == STATUS_OK)
-        status = proof_words(compared, wrong, &proof, &node, own.words, context, err);
-    proof_close(&proof);
-    return status;
+    return proof_words(proof, own.words, err);
 }
 
 /* With the feature's own codebook. */
@@ -211,13 +205,11 @@ static enum status prove_words(void *state, struct error *err)
     const struct slot_kernel *words = state;
     const char *const programs[] = {words_step.kernels[0],
                                     words->count > 1 ? words_step.kernels[1] : NULL, NULL};
-    return proof_check(&words_step, programs, words->options, words->context, test_feature,
-                       words->node->config, err);
+    return proof_check(*words->node, programs, words->options, words->context, err);
 }
 
-/* With random codebooks. */
-static enum status test_words(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                              struct error *err)
+/* Without a feature: with random codebooks. */
+static enum status test_words(struct proof *proof, struct error *err)
 {
     static const struct {
         uint32_t columns, projected, words;
@@ -225,6 +217,8 @@ static enum status test_words(uint64_t *compared, uint64_t *wrong, struct ocl_co
     } shapes[] = {{128, 64, 64, true}, {16, 16, 100, false}};
     enum status status = STATUS_OK;
     uint32_t random = RANDOM_START;
+    if (proof->node.config)
+        return test_feature(proof, proof->node.config, err);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes && status == STATUS_OK; s++) {
         struct feature_codebook codebook;
         const uint32_t projected = shapes[s].projected, words = shapes[s].words;
@@ -245,7 +239,7 @@ static enum status test_words(uint64_t *compared, uint64_t *wrong, struct ocl_co
                                         .words =
                                             shapes[s].fisher ? words * (1 + 2 * projected) : words,
                                         .codebook = &codebook};
-        status = test_feature(compared, wrong, context, &feature, err);
+        status = test_feature(proof, &feature, err);
         feature_codebook_clear(&codebook);
     }
     return status;

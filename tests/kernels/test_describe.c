@@ -4,6 +4,7 @@
 #include "test_devices.h"
 
 #include "device/plan.h"
+#include "device/proof.h"
 
 static void check(const struct ocl_devices *devices, const struct step *step)
 {
@@ -17,7 +18,8 @@ static void check(const struct ocl_devices *devices, const struct step *step)
             uint64_t compared = 0, wrong = 0;
             device.non_uniform_groups = device.non_uniform_groups && turn == 0;
             assert_int_equal(ocl_context_open(&context, &device, NULL, &err), STATUS_OK);
-            if (step->self_test(&compared, &wrong, context, &err) != STATUS_OK)
+            if (proof_test(&compared, &wrong, (struct step_node){.step = step}, context, &err) !=
+                STATUS_OK)
                 fail_msg("%s", err.sentence);
             ocl_context_close(&context);
             if (wrong > 0 || compared == 0)

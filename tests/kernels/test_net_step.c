@@ -6,6 +6,7 @@
 
 #include "device/net_step.h"
 #include "device/plan.h"
+#include "device/proof.h"
 
 /* Tests `device` as it is, or as if it were a GPU. */
 static void test_device(struct ocl_device device, bool as_gpu, uint64_t parameter)
@@ -15,7 +16,8 @@ static void test_device(struct ocl_device device, bool as_gpu, uint64_t paramete
     uint64_t compared = 0, wrong = 0;
     device.type = as_gpu ? CL_DEVICE_TYPE_GPU : device.type;
     assert_int_equal(ocl_context_open(&context, &device, NULL, &err), STATUS_OK);
-    if (net_step_test(&compared, &wrong, context, parameter, &err) != STATUS_OK)
+    const struct step_node node = {.step = &net_step, .parameter = parameter};
+    if (proof_test(&compared, &wrong, node, context, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     assert_int_equal(wrong, 0);
     assert_true(compared > 1500);

@@ -4,7 +4,7 @@
 
 #include "runner.h"
 
-#include "device/step.h"
+#include "device/proof.h"
 
 /* Fails unless at least one device is `possible` with the parameter and all such devices compare
  * more than `least` bytes without a difference. */
@@ -21,7 +21,8 @@ static inline void test_self_test(const struct step *step, uint32_t parameter, u
             (step->possible && !step->possible(&devices.device[i], parameter)))
             continue;
         assert_int_equal(ocl_context_open(&context, &devices.device[i], NULL, &err), STATUS_OK);
-        if (step->self_test(&compared, &wrong, context, &err) != STATUS_OK)
+        if (proof_test(&compared, &wrong, (struct step_node){.step = step}, context, &err) !=
+            STATUS_OK)
             fail_msg("%s: %s", devices.device[i].name, err.sentence);
         if (wrong > 0)
             fail_msg("%s: %llu of %llu bytes differ", devices.device[i].name,

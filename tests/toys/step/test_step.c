@@ -94,11 +94,9 @@ static void count_toy(uint32_t *count, const void *state, const struct part_shap
 
 static atomic_uint doubted;
 
-static void fill_toy(void *table, const void *state, uint32_t list_entries,
-                     const struct step_entry *entry)
+static void fill_toy(void *table, const void *state, const struct step_entry *entry)
 {
     (void)state;
-    (void)list_entries;
     const bool coded = entry->in->payload == PAYLOAD_DCT;
     doubted += coded && !entry->given_up;
     ((struct toy_entry *)table)[entry->first[0]] = (struct toy_entry){
