@@ -5,8 +5,7 @@
  *                                  is listed once          └─ compressed: opened here, in order
  *
  * Rows are in the order of the walk, so those of an archive are consecutive and in its order. The
- * offsets of members are kept; archives are opened again by each call, since compressed ones are
- * read from the start. */
+ * offsets of members are kept; each call reads compressed archives from the start. */
 #include "jobs/reopen.h"
 
 #include "base/array.h"
@@ -48,11 +47,9 @@ struct task {
 struct reopen {
     struct reopen_config config;
     struct locator locator;
-    uint64_t *where;         /* per row, if there is an archive: refers to archives in `known` */
-    struct archives *known;  /* archives that were listed */
-    struct pathglob *globs;  /* matches everything */
-    struct archives *opened; /* archives opened by this call */
-    uint64_t opened_of, opened_as; /* the last archive's number in `known` and in `opened` */
+    uint64_t *where;        /* per row, if there is an archive: refers to archives in `known` */
+    struct archives *known; /* archives that were listed */
+    struct pathglob *globs; /* matches everything */
     struct task *task;
     unsigned tasks, room;
     const struct reopen_use *use;
@@ -236,35 +233,6 @@ out:
 /* --- tasks -------------------------------------------------------------------------------------
  */
 
-/* The position of a member in the archives opened by this call. */
-static enum status place_member(struct task *task, struct reopen *reopen, size_t archive_length,
-                                struct error *err)
-{
-    const uint64_t where = task->where;
-    if (!reopen->opened) {
-        enum status status = archives_open(&reopen->opened, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    if (archives_of(where) != reopen->opened_of) {
-        struct archive_file file = *archives_about(reopen->known, where);
-        char *name = strndup(task->path, archive_length);
-        if (!name)
-            return error_memory(err, archive_length, "a file name");
-        file.directory = AT_FDCWD;
-        file.name = file.path = name;
-        file.in_order = false;
-        enum status status = archives_register(&reopen->opened_as, reopen->opened, &file, err);
-        free(name);
-        if (status != STATUS_OK)
-            return status;
-        reopen->opened_of = archives_of(where);
-    }
-    task->where = archives_where(reopen->opened, reopen->opened_as, archives_place(where),
-                                 where & SOURCE_WHERE_IN_ORDER);
-    return STATUS_OK;
-}
-
 static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index, struct error *err)
 {
     struct result *result = reopen->config.result;
@@ -298,7 +266,8 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
     if (prefix > 0 && status == STATUS_OK)
         task.where = reopen->where[row];
     if (status == STATUS_OK && archives_member(task.where))
-        status = place_member(&task, reopen, name - 1, err);
+        task.where = archives_where(reopen->known, archives_of(task.where),
+                                    archives_place(task.where), task.where & SOURCE_WHERE_IN_ORDER);
     if (status != STATUS_OK || task.where == WHERE_LOST)
         free(task.path);
     else
@@ -401,7 +370,7 @@ static void use_task(void *context, uint64_t i)
     if (!archives_member(task->where))
         open_file(&task->blob, task, &failure);
     else if (!(task->where & SOURCE_WHERE_IN_ORDER))
-        open_member(&task->blob, reopen->opened, task, &failure);
+        open_member(&task->blob, reopen->known, task, &failure);
     if (failure.reason != REASON_NONE && task->streamed)
         atomic_store(&reopen->streamed, true);
     if (process_is_short(failure.error_number))
@@ -462,7 +431,7 @@ enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t co
         status = add_task(reopen, rows[order[i]], order[i], err);
         if (reopen->tasks > before && reopen->task[before].where & SOURCE_WHERE_IN_ORDER) {
             struct task *task = &reopen->task[before];
-            if (open_member(&task->blob, reopen->opened, task, &failure) == REASON_NONE)
+            if (open_member(&task->blob, reopen->known, task, &failure) == REASON_NONE)
                 held += task->blob.bytes;
             else
                 blob_close(&task->blob);
@@ -478,8 +447,8 @@ enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t co
         free(reopen->task[i].path);
     }
     reopen->tasks = 0;
-    archives_close(&reopen->opened);
-    reopen->opened_of = 0;
+    if (reopen->known)
+        archives_rewind(reopen->known);
     free(order);
     return status;
 }

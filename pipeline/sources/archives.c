@@ -932,6 +932,15 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     return take_item(out, one->stream, place, &passed, failure);
 }
 
+void archives_rewind(struct archives *archives)
+{
+    for (size_t i = 0; i < archives->count; i++) {
+        stop_stream(archives->one[i]);
+        archives->one[i]->file.in_order = false;
+    }
+    archives->first_stream = 0;
+}
+
 /* --- streams --------------------------------------------------------------------------------- */
 
 struct archive_stream {

@@ -101,5 +101,8 @@ void archive_stream_close(struct archive_stream **stream);
 /* source_kind.open for such members. */
 enum reason archives_open_member(struct blob *out, struct archives *archives,
                                  const struct source_member *member, struct failure *failure);
+/* For members that are opened again, from the first archive on: ends the threads, and forgets which
+ * archives have members to open in order; archives_where says so again. */
+void archives_rewind(struct archives *archives);
 
 #endif

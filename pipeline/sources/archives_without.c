@@ -39,6 +39,11 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     return failure_set(failure, REASON_UNSUPPORTED, "this build reads no archives");
 }
 
+void archives_rewind(struct archives *archives)
+{
+    (void)archives;
+}
+
 enum status archive_stream_next(struct archive_stream **stream, struct source_listing *listing,
                                 struct error *err)
 {
