@@ -58,14 +58,9 @@ static enum status check_cluster_feature(const struct ingest_plan *plan, const c
 static void take_stored(struct run_options *own, struct parameters **parameters, const char *wanted)
 {
     /* Restarts and tolerance of earlier runs are up to clustering.h. */
-    static const struct {
-        const char *option, *key;
-        bool of_feature;
-    } rows[] = {{"seed", "seed", false},     {"max-iter", "max_iter", false},
-                {"tol", "tol", false},       {"mini-batch", "mini_batch", false},
-                {"method", "method", false}, {"init", "init", false},
-                {"metric", "metric", true},  {"pca", "pca", true},
-                {"whiten", "whiten", true}};
+    static const char *const names[] = {"seed", "max-iter", "tol", "mini-batch", "method",
+                                        "init", "metric",   "pca", "whiten"};
+    const size_t count = sizeof names / sizeof *names, of_feature = 3;
     struct options *options = &own->ingest.image.common;
     const bool components = options_given(options, "pca"),
                method = options_given(options, "method");
@@ -78,21 +73,20 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     if (!old || parameters_open(parameters, old->parameters, NULL) != STATUS_OK ||
         parameters_member(*parameters, "clusters")) /* labels made by assign */
         goto out;
-    /* Another feature has its own metric and components. */
     const char *feature = parameters_member(*parameters, "feature");
     const bool same_feature = feature && (!wanted || strcmp(wanted, feature) == 0);
     if (same_feature)
         options_take(options, "cluster-feature", feature);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *value = stored_text(text, sizeof text, *parameters, rows[i].key);
+    /* Another feature has its own metric and components. */
+    for (size_t i = 0; i < (same_feature ? count : count - of_feature); i++) {
+        const char *value = stored_text(text, sizeof text, *parameters, names[i]);
         value = value ? value : "0";
         /* run cannot take initial centroids from a file; a tolerance of 0 comes from an earlier
          * version. */
-        if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
-            (strcmp(rows[i].key, "mini_batch") == 0 && method) ||
-            (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
+        if (strncmp(value, "given-", 6) == 0 || (strcmp(names[i], "mini-batch") == 0 && method) ||
+            (strcmp(names[i], "tol") == 0 && strcmp(value, "0") == 0))
             continue;
-        options_take(options, rows[i].option, value);
+        options_take(options, names[i], value);
     }
     if (same_feature && own->clustering.config.projection.pca == 0 && !components)
         parameters_boolean(*parameters, "center", &own->clustering.config.projection.center);

@@ -38,9 +38,9 @@ static const struct option *row_of(const struct options *options,
     return option_find(options->command, stored->name, strlen(stored->name));
 }
 
-static const char *key_of(char key[32], const struct stored_option *stored)
+static const char *key_of(char key[32], const char *name)
 {
-    snprintf(key, 32, "%s", stored->name);
+    snprintf(key, 32, "%s", name);
     for (char *at = key; *at; at++)
         *at = *at == '-' ? '_' : *at;
     return key;
@@ -76,7 +76,7 @@ void stored_write(struct json *json, const struct options *options)
         const void *value = option_at(options, row->name);
         char key[32], text[64];
         uint64_t number;
-        key_of(key, &rows[i]);
+        key_of(key, rows[i].name);
         if (row->type == OPTION_LIST) {
             const struct text_list *list = value;
             json_open_array(json, key);
@@ -100,11 +100,12 @@ void stored_write(struct json *json, const struct options *options)
 }
 
 const char *stored_text(char *buffer, size_t size, const struct parameters *parameters,
-                        const char *key)
+                        const char *name)
 {
+    char key[32];
     uint64_t number;
     double real;
-    const char *text = parameters_member(parameters, key);
+    const char *text = parameters_member(parameters, key_of(key, name));
     if (text)
         return text;
     if (parameters_integer(parameters, key, &number))
@@ -124,13 +125,13 @@ enum status stored_take(struct options *options, const struct parameters *parame
         char key[32], buffer[64];
         const char *text = NULL;
         bool on;
-        key_of(key, &rows[i]);
+        key_of(key, rows[i].name);
         if (options_given(options, row->name))
             continue;
         if (row->type == OPTION_FLAG && parameters_boolean(parameters, key, &on) && on)
             text = "on";
         else if (row->type != OPTION_LIST && row->type != OPTION_FLAG)
-            text = stored_text(buffer, sizeof buffer, parameters, key);
+            text = stored_text(buffer, sizeof buffer, parameters, row->name);
         /* Values that this version does not accept are ignored. */
         if (text)
             option_set(options, row, text, NULL);
@@ -149,8 +150,8 @@ const char *stored_differences(char *buffer, size_t size, bool *raised,
     *raised = false;
     for (size_t i = 0; i < ROWS; i++) {
         const struct option *row = row_of(options, &rows[i]);
-        char key[32], text[64], mine[64];
-        const char *theirs = stored_text(text, sizeof text, parameters, key_of(key, &rows[i]));
+        char text[64], mine[64];
+        const char *theirs = stored_text(text, sizeof text, parameters, row->name);
         if (rows[i].role == CHOOSES || !options_given(options, row->name))
             continue;
         text_of(mine, options, row);

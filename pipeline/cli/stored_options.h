@@ -19,8 +19,8 @@ enum status stored_take(struct options *options, const struct parameters *parame
 const char *stored_differences(char *buffer, size_t size, bool *raised,
                                const struct options *options, const struct parameters *parameters);
 
-/* A text or number of the parameters, as typed, or NULL. */
+/* The value of the option of that name in the parameters, a text or number as typed, or NULL. */
 const char *stored_text(char *buffer, size_t size, const struct parameters *parameters,
-                        const char *key);
+                        const char *name);
 
 #endif
