@@ -29,8 +29,6 @@ struct finder {
     struct result *result;
     struct prefixes *sources;
     char *working; /* the working directory */
-    char *buffer;
-    size_t size;
 };
 
 /* A few names for a message. */
@@ -119,24 +117,6 @@ static void close_sources(struct finder *finder)
             free(finder->sources[i].text[p]);
     free(finder->sources);
     free(finder->working);
-    free(finder->buffer);
-}
-
-/* Writes prefix and path to the buffer. */
-static enum status compose(size_t *length, struct finder *finder, const char *prefix,
-                           const char *path, bool whole, struct error *err)
-{
-    const size_t size = strlen(prefix) + strlen(path) + 2;
-    if (size > finder->size) {
-        char *grown = realloc(finder->buffer, 2 * size);
-        if (!grown)
-            return error_memory(err, 2 * size, "a file name");
-        finder->buffer = grown;
-        finder->size = 2 * size;
-    }
-    snprintf(finder->buffer, finder->size, "%s%s%s", prefix, whole ? "" : "/", whole ? "" : path);
-    *length = strlen(finder->buffer);
-    return STATUS_OK;
 }
 
 /* --- matching -------------------------------------------------------------------------------- */
@@ -154,22 +134,23 @@ static enum status find_image(uint64_t *row, bool *ambiguous, struct finder *fin
     const struct prefixes *source = &finder->sources[image->source];
     uint64_t found[PREFIXES + 2];
     unsigned count = 0;
+    *row = PATH_LIST_NONE;
+    *ambiguous = false;
     found[count++] = path_list_find(finder->list, image->path_raw, strlen(image->path_raw));
     /* clpipe's own tables have \xHH for bytes that are not UTF-8. */
     if (image->path != image->path_raw)
         found[count++] = path_list_find(finder->list, image->path, strlen(image->path));
     for (int i = 0; i < PREFIXES; i++) {
-        size_t length = 0;
+        char *path;
         if (!source->text[i] || (i > 0 && image->path_raw[0] == '/'))
             continue;
-        enum status status =
-            compose(&length, finder, source->text[i], image->path_raw, source->whole, err);
-        if (status != STATUS_OK)
-            return status;
-        found[count++] = path_list_find(finder->list, finder->buffer, length);
+        const int length = asprintf(&path, "%s%s%s", source->text[i], source->whole ? "" : "/",
+                                    source->whole ? "" : image->path_raw);
+        if (length < 0)
+            return error_memory(err, strlen(image->path_raw) + PATH_MAX, "a file name");
+        found[count++] = path_list_find(finder->list, path, (size_t)length);
+        free(path);
     }
-    *row = PATH_LIST_NONE;
-    *ambiguous = false;
     for (unsigned i = 0; i < count; i++) {
         const bool other = *row != PATH_LIST_NONE && found[i] != *row;
         if (found[i] == PATH_LIST_NONE)

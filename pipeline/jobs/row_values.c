@@ -27,25 +27,17 @@ static enum status read_rows(float *to, struct row_values *values, uint64_t firs
 }
 
 /* Drops the rows that cannot be compared. */
-static enum status keep_comparable(struct row_values *values, struct error *err)
+static enum status keep_comparable(struct row_values *values, unsigned threads, struct error *err)
 {
-    const struct matrix_source *source = &values->input.source;
-    uint64_t kept = 0, at = 0;
-    enum status status = STATUS_OK;
-    for (uint64_t first = 0, count; first < source->rows && status == STATUS_OK; first += count) {
-        count = min_u64(values->block_rows, source->rows - first);
-        if (at == values->count || values->row[at] >= first + count)
-            continue;
-        status = stop_check(values->stop, "reading rows", err);
-        if (status == STATUS_OK)
-            status = matrix_read(source, first, count, values->block, err);
-        for (; at < values->count && values->row[at] < first + count && status == STATUS_OK; at++)
-            if (comparable_values(source,
-                                  values->block + (values->row[at] - first) * source->dimension,
-                                  values->metric))
-                values->row[kept++] = values->row[at];
-    }
+    struct comparable comparable;
+    uint64_t kept = 0;
+    const enum status status = comparable_open(&comparable, &values->input.source, values->metric,
+                                               threads, values->stop, err);
+    for (uint64_t i = 0; i < values->count && status == STATUS_OK; i++)
+        if (comparable_find(&comparable, values->row[i]) < comparable.source.rows)
+            values->row[kept++] = values->row[i];
     values->count = kept;
+    comparable_close(&comparable);
     return status;
 }
 
@@ -71,7 +63,7 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
         return STATUS_FAILED;
     for (uint64_t i = 0; i < selection->candidates; i++)
         out->row[out->count++] = selection->candidate[i].row;
-    status = keep_comparable(out, err);
+    status = keep_comparable(out, config->machine.threads, err);
     const uint64_t bytes = out->count * out->stride * sizeof(float);
     if (status != STATUS_OK || bytes > config->machine.memory ||
         !(out->resident = held_array(&out->held, bytes, 1)))
