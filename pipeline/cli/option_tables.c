@@ -1,5 +1,10 @@
-/* option_tables.c: options of all or many commands. */
+/* option_tables.c: the table of commands, and options of all or many of them. */
+#include "cli/commands.h"
 #include "cli/option_rows.h"
+
+#define COMMAND_AT(name) &command_##name,
+
+const struct command *const commands[] = {COMMANDS(COMMAND_AT) NULL};
 
 #define OWN struct options
 
