@@ -182,6 +182,17 @@ static enum status unmap_slot(struct data *data, struct row_slot *slot, struct e
     return lane_unmap(data->lane, "unmap slot", slot->host_buffer, host, STATUS_OK, err);
 }
 
+static enum status wait_upload(struct data *data, struct row_slot *slot, struct error *err)
+{
+    if (!slot->uploaded)
+        return STATUS_OK;
+    cl_event event = slot->uploaded;
+    slot->uploaded = NULL;
+    enum status status = ocl_wait(data->lane->upload, event, err);
+    clReleaseEvent(event);
+    return status;
+}
+
 static void close_stream(struct data *data)
 {
     struct row_stream *stream = data->stream;
@@ -191,10 +202,7 @@ static void close_stream(struct data *data)
     struct error ignored = ERROR_INIT;
     for (unsigned i = 0; i < DATA_SLOTS; i++) {
         struct row_slot *slot = &stream->slots[i];
-        if (slot->uploaded) {
-            ocl_wait(data->lane->upload, slot->uploaded, &ignored);
-            clReleaseEvent(slot->uploaded);
-        }
+        wait_upload(data, slot, &ignored);
         if (!slot->host_buffer)
             free(slot->host);
         else if (slot->host)
@@ -238,17 +246,6 @@ static enum status open_stream(struct data *data, size_t rows, bool twins, struc
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
-
-static enum status wait_upload(struct data *data, struct row_slot *slot, struct error *err)
-{
-    if (!slot->uploaded)
-        return STATUS_OK;
-    cl_event event = slot->uploaded;
-    slot->uploaded = NULL;
-    enum status status = ocl_wait(data->lane->upload, event, err);
-    clReleaseEvent(event);
-    return status;
-}
 
 /* Takes a filled request from the reader, unless a stop was requested, and reports progress. */
 static enum status take_fill(const struct data *data, struct reader *reader, struct fill *fill,
@@ -500,11 +497,11 @@ static enum status request_tile(struct data *data, struct error *err)
     return reader_request(data->stream->reader, &fill, err);
 }
 
-static enum status begin(struct data *data, bool backwards, struct error *err)
+enum status data_begin(struct data *data, struct error *err)
 {
     data->tile = NULL;
     data->next_tile = 0;
-    data->backwards = backwards;
+    data->backwards = !data->resident && !data->backwards;
     if (data->resident)
         return STATUS_OK;
     struct row_stream *stream = data->stream;
@@ -518,16 +515,6 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
         if (request_tile(data, err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
-}
-
-enum status data_begin(struct data *data, struct error *err)
-{
-    return begin(data, false, err);
-}
-
-enum status data_begin_at_either_end(struct data *data, struct error *err)
-{
-    return begin(data, !data->resident && !data->backwards, err);
 }
 
 /* Takes one filled slot from the reader and uploads it to the device. */
@@ -615,32 +602,26 @@ struct tile *data_tile_of(struct data *data, uint64_t row)
 /* From this number on, rows take longer one by one than by gather_rows. */
 #define GATHERED 32
 
-/* Reads rows of resident data. All reads have ended on return, as the queue is in order, so `out`
- * may be freed. Each read blocks if lane_read does: NVIDIA's driver takes several times as long for
- * non-blocking ones. */
+/* Reads rows of resident data: the queue is in order, so all reads end with the last. Each blocks if
+ * lane_read does: NVIDIA's driver takes several times as long for non-blocking ones. */
 static enum status read_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                              struct error *err)
 {
-    cl_event last = NULL;
+    struct lane *lane = data->lane;
+    const size_t bytes = row_bytes(data);
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct tile *tile = data_tile_of(data, rows[i]);
-        cl_event event = NULL;
-        status =
-            ocl_enqueue_read(data->lane->compute, "read row", tile->x, data->lane->device->nvidia,
-                             (size_t)(rows[i] - tile->first) * row_bytes(data), row_bytes(data),
-                             out + (size_t)i * data->stride, OCL_NO_WAITS, &event, err);
-        if (status == STATUS_OK && last)
-            clReleaseEvent(last);
-        if (status == STATUS_OK)
-            last = event;
+        const struct tile *tile = data_tile_of(data, rows[i]);
+        const size_t at = (size_t)(rows[i] - tile->first) * bytes;
+        float *to = out + (size_t)i * data->stride;
+        status = i + 1 == count || lane->device->nvidia
+                     ? lane_read(lane, "read row", tile->x, at, bytes, to, err)
+                     : ocl_enqueue_read(lane->compute, "read row", tile->x, false, at, bytes, to,
+                                        OCL_NO_WAITS, NULL, err);
     }
-    if (!last)
-        return status;
-    struct error ignored = ERROR_INIT;
-    enum status waited = ocl_wait(data->lane->compute, last, status == STATUS_OK ? err : &ignored);
-    clReleaseEvent(last);
-    return status == STATUS_OK ? waited : status;
+    if (status != STATUS_OK)
+        lane_settle(lane); /* `out` may be freed */
+    return status;
 }
 
 enum status data_open_gather(struct gather *gather, struct lane_held **held,

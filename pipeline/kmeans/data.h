@@ -79,16 +79,15 @@ bool data_has_room(const struct data *data, uint64_t rows, uint64_t bytes);
 /* Waits for the reader and frees everything but *held; accepts a zeroed struct. */
 void data_close(struct data *data);
 
-/* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the
- * caller's until the next call of next or end. Commands on the compute queue may use its `x`;
+/* A pass over all tiles, in any order: begin, then next until it is not STATUS_OK, then end. Tiles that
+ * are read again come backwards in every other pass, so that it begins with the rows that the page cache
+ * still holds. In one direction only, the cache would drop each part just before it is needed.
+ *
+ * A tile is the caller's until the next call of next or end. Commands on the compute queue may use its `x`;
  * unless the data is resident, they must have finished by then. next returns STATUS_END after the
  * last tile and STATUS_INTERRUPTED if a stop was requested; end must be called after an error, too:
  * it returns STATUS_OK for STATUS_END and any other status unchanged. */
 enum status data_begin(struct data *data, struct error *err);
-/* The same for passes that may take tiles in any order: if they are read again, every other pass
- * runs backwards, so that it begins with the rows that the page cache still holds. In one direction
- * only, the cache would drop each part just before it is needed. */
-enum status data_begin_at_either_end(struct data *data, struct error *err);
 enum status data_next(struct data *data, struct tile **tile, struct error *err);
 enum status data_end(struct data *data, enum status status);
 

@@ -12,13 +12,11 @@
  *     update_add_counts        several ranks: counts of all, then
  *     device_update_meet       sums of all, and centroids move on each; or update_add_sums
  *   fit_update                 inertia and shift; centroids to the means if on the host; empty clusters
- *                              get rows (relocate.h) */
+ *                              get rows (relocate.c) */
 #include "kmeans/fit.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "kmeans/canonical.h"
-#include "kmeans/outcome.h"
-#include "kmeans/relocate.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +157,7 @@ static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incre
                                 struct error *err)
 {
     struct tile *tile;
-    enum status status = data_begin_at_either_end(&shard->data, err);
+    enum status status = data_begin(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
         status = assign_tile(&shard->assign, tile, incremental, err);
         if (status == STATUS_OK)
@@ -506,6 +504,7 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
     const uint32_t slices = fetch_takers(fit->lane);
     struct tile *tile;
     bool incremental;
+    uint64_t done = 0;
     if (use_centroids(fit, &incremental, err) != STATUS_OK)
         return err->status;
     enum status status = data_begin(data, err);
@@ -518,7 +517,8 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
             status = fetch_copy(&data->fetch, "labels", tile->labels, tile->rows * sizeof *labels,
                                 labels + tile->offset, err);
         /* Rank 0 reports for all. */
-        const uint64_t own = data->share.rows, all = data->rows, done = tile->offset + tile->rows;
+        const uint64_t own = data->share.rows, all = data->rows;
+        done += tile->rows;
         if (status == STATUS_OK && fit->comm->rank == 0)
             watch_show(&config->watch, "rows labelled",
                        done == own ? all : (uint64_t)((double)done / (double)own * (double)all),

@@ -373,7 +373,7 @@ static enum status simplified(double *out, struct measures *measures, struct err
     enum status status = assign_centroids(&shard->assign, &incremental, measures->centroids,
                                           outcome->k, NULL, false, err);
     if (status == STATUS_OK)
-        status = data_begin_at_either_end(data, err);
+        status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         job.tile = tile;
         status = exact->ops->other_distances(exact, tile, shard->tile_distances,

@@ -1,8 +1,8 @@
 /* outcome.c: one pass over the labelled rows, for everything that does not follow from the labels
  * alone. */
-#include "kmeans/outcome.h"
 #include "base/held.h"
 #include "kmeans/canonical.h"
+#include "kmeans/fit.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

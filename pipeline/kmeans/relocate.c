@@ -3,10 +3,10 @@
  * A rank offers its own farthest rows, about as many at a time as there are empty clusters. All ranks
  * merge the offers of all and so take the same rows; a rank whose offer is used up offers its next
  * rows. */
-#include "kmeans/relocate.h"
 #include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
+#include "kmeans/fit.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
         far->used[rank] = far->batch;
     struct data *data = fit->data;
     struct tile *tile;
-    enum status status = data_begin_at_either_end(data, err);
+    enum status status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = assign_tile_distances(fit->assign, tile, far->distances + tile->offset, err);
     for (uint64_t i = 0; i < share->rows && data->weights.of_row; i++)

@@ -247,7 +247,7 @@ static enum status measure_rows(struct parallel *parallel, struct error *err)
         assign_centroids(assign, &incremental, parallel->candidates, parallel->count,
                          first ? NULL : parallel->shifts, false, err);
     if (status == STATUS_OK)
-        status = data_begin_at_either_end(data, err);
+        status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         status = assign_tile(assign, tile, incremental, err);
         if (status == STATUS_OK)

@@ -311,7 +311,7 @@ static enum status run_pass(struct seeding *seeding, const struct seed_job *job,
     if (job->set && filter_set_candidates(seeding->assign->filter, job->candidates, job->count,
                                           err) != STATUS_OK)
         return err->status;
-    enum status status = data_begin_at_either_end(data, err);
+    enum status status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = job->tile(job, seeding, tile, err);
     return data_end(data, status);

@@ -4,6 +4,7 @@
 #include "base/minmax.h"
 #include "kmeans.h"
 #include "kmeans/canonical.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,39 +370,21 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
                              const float *weights, uint32_t count, uint32_t stride,
                              struct error *err)
 {
-    if (stats->rows == 0 && count > 0)
+    if (stats->rows == 0)
         memcpy(stats->origin, rows, stats->dimension * sizeof *stats->origin);
     const uint64_t groups = ((uint64_t)stats->dimension + COLUMNS_PART - 1) / COLUMNS_PART;
-    const size_t most = (size_t)groups * (count / KMEANS_BLOCK_ROWS + 1);
-    struct column_part *parts = malloc(most * sizeof *parts);
+    const uint32_t blocks = (count + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const size_t most = (size_t)groups * blocks;
+    assert(count > 0 && stats->rows % KMEANS_BLOCK_ROWS == 0);
+    struct column_part *parts = calloc(most, sizeof *parts);
     if (!parts)
         return error_memory(err, most * sizeof *parts, "the columns' statistics");
-    while (count > 0) {
-        /* The rest of a block that was begun, or whole blocks, or the beginning of one. */
-        const uint32_t begun = (uint32_t)(stats->rows % KMEANS_BLOCK_ROWS);
-        uint32_t now = KMEANS_BLOCK_ROWS - begun;
-        if (begun == 0 && count > KMEANS_BLOCK_ROWS)
-            now = count - count % KMEANS_BLOCK_ROWS;
-        now = now < count ? now : count;
-        const uint32_t blocks = (now + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-        memset(parts, 0, (size_t)groups * blocks * sizeof *parts);
-        /* Starts from the sums of the block's earlier rows. */
-        for (uint32_t j = 0; j < stats->dimension; j++) {
-            parts[j / COLUMNS_PART].sum[j % COLUMNS_PART] = stats->block_sum[j];
-            parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
-        }
-        struct column_job job = {stats, rows, weights, now, stride, groups, parts};
-        workers_run(workers, add_part, &job, groups * blocks);
-        for (uint32_t block = 0; block < blocks; block++)
-            keep_parts(stats, parts + block * groups,
-                       stats->rows + (uint64_t)block * KMEANS_BLOCK_ROWS,
-                       begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);
-        stats->rows += now;
-        rows += (size_t)now * stride;
-        if (weights)
-            weights += now;
-        count -= now;
-    }
+    struct column_job job = {stats, rows, weights, count, stride, groups, parts};
+    workers_run(workers, add_part, &job, most);
+    for (uint32_t block = 0; block < blocks; block++)
+        keep_parts(stats, parts + block * groups, stats->rows + (uint64_t)block * KMEANS_BLOCK_ROWS,
+                   count / KMEANS_BLOCK_ROWS > block);
+    stats->rows += count;
     free(parts);
     return STATUS_OK;
 }

@@ -31,7 +31,7 @@ enum status transform_read(const struct transform *transform, const struct matri
 /* Per column, over all rows, in float64: sums of x - x_0 and of its square, x_0 being the first
  * row's value, each times the row's weight if there are weights. Rows are added in order within
  * blocks of KMEANS_BLOCK_ROWS, whole blocks in order within chunks, then chunks in order, then the
- * rows after the last whole block, no matter how rows arrive and which rank adds a chunk. */
+ * rows after the last whole block, no matter how blocks arrive and which rank adds a chunk. */
 struct column_stats {
     uint32_t dimension;
     uint64_t rows;                     /* before this share, and so far */
@@ -54,7 +54,7 @@ enum status column_stats_open(struct column_stats *stats, uint32_t dimension, ui
 void column_stats_close(struct column_stats *stats);
 /* After the last row: continues `before`, the statistics of the preceding rows (NULL: none). */
 void column_stats_follow(struct column_stats *stats, const struct column_stats *before);
-/* Adds rows of `stride` values. weights: of these rows, or NULL. */
+/* Adds rows of `stride` values: whole blocks, except at the end of all. weights: of these rows, or NULL. */
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
                              const float *weights, uint32_t count, uint32_t stride,
                              struct error *err);
