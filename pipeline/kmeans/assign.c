@@ -29,12 +29,12 @@ static enum status begin_pass(struct assign *assign, bool *incremental, struct e
 }
 
 enum status assign_centroids(struct assign *assign, bool *incremental, const float *centroids,
-                             uint32_t k, const double *shifts, bool measured, struct error *err)
+                             uint32_t k, const double *shifts, struct error *err)
 {
     assign->exact.centroids = centroids;
     assign->device_centroids = NULL;
     if (prune_plan(incremental, &assign->prune, shifts, k, err) != STATUS_OK ||
-        filter_set_centroids(assign->filter, centroids, k, measured, err) != STATUS_OK)
+        filter_set_centroids(assign->filter, centroids, k, err) != STATUS_OK)
         return err->status;
     return begin_pass(assign, incremental, err);
 }

@@ -40,10 +40,10 @@ enum status assign_open(struct assign *assign, struct lane_held **held, struct f
 
 /* Takes k centroids (k x stride values); they remain the caller's and must not change until the
  * next call. shifts: k upper bounds on the distances that the centroids have moved since all tiles
- * were last assigned; NULL: they were not. measured: see filter_set_centroids. *incremental:
- * whether tiles may be assigned incrementally. */
+ * were last assigned; NULL: they were not. *incremental: whether tiles may be assigned
+ * incrementally. */
 enum status assign_centroids(struct assign *assign, bool *incremental, const float *centroids,
-                             uint32_t k, const double *shifts, bool measured, struct error *err);
+                             uint32_t k, const double *shifts, struct error *err);
 
 /* The same for centroids on the device: see filter_use_centroids. moves: the output of
  * move_centroids for them. If prune.plan_ready, shifts are ignored. */

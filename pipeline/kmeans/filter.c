@@ -364,10 +364,9 @@ void filter_use_centroids(struct filter *filter, uint32_t k)
 }
 
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 bool measured, struct error *err)
+                                 struct error *err)
 {
-    if (!measured)
-        measure(filter, centroids, k);
+    measure(filter, centroids, k);
     filter_use_centroids(filter, k);
     return lane_send(filter->lane, "centroids", filter->centroids, 0,
                      (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);

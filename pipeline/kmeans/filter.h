@@ -68,12 +68,12 @@ enum status filter_open(struct filter *filter, struct lane_held **held, struct d
 /* Computes square and largest of one centroid (`stride` values). Thread-safe. */
 void filter_measure(struct centroid_move *move, const struct filter *filter, const float *centroid);
 
-/* Stores square and largest of k centroids, to be set next. */
+/* Stores square and largest of k centroids, to be used next. */
 void filter_take_measures(struct filter *filter, const struct centroid_move *moves, uint32_t k);
 
-/* Sets k centroids. measured: filter_take_measures was called for them. */
+/* Sets k centroids, and measures them. */
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 bool measured, struct error *err);
+                                 struct error *err);
 
 /* The same for k centroids that kernels put into filter->centroids, after filter_take_measures.
  * Only if device_layout. */

@@ -58,8 +58,7 @@ static enum status use_centroids(struct fit *fit, bool *incremental, struct erro
     if (fit->host_stale && fit->device_update)
         return assign_use_centroids(fit->assign, incremental, k, shifts,
                                     fit->device_update->moves.buffer, err);
-    return assign_centroids(fit->assign, incremental, fit->centroids, k, shifts, fit->measured,
-                            err);
+    return assign_centroids(fit->assign, incremental, fit->centroids, k, shifts, err);
 }
 
 /* Copies the sums of all ranks to the host. */
@@ -212,7 +211,6 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     tallies = fit->update->all.tallies;
     *moved = (uint64_t)tallies[MOVED];
     fit->has_labels = true;
-    fit->measured = false;
     fit->passes++;
     fit->pruned_now = 1 - (double)tallies[SCORED] / ((double)fit->data->rows * fit->config->k);
     fit->pruned += fit->pruned_now;
@@ -265,7 +263,6 @@ static void move_cluster(void *context, uint64_t part)
         inertia_of_cluster(job->fit, cluster);
     memcpy(before, now, stride * sizeof *now);
     update_centroid(fit->update, fit->centroids, cluster);
-    filter_measure(move, &fit->shard->filter, now);
     const bool same = memcmp(now, before, stride * sizeof *now) == 0;
     move->shift = same ? 0 : canonical_distance(now, before, stride);
 }
@@ -276,7 +273,6 @@ static double follow_moves(struct fit *fit, bool shifts)
 {
     const uint32_t k = fit->config->k;
     double sum = 0;
-    filter_take_measures(&fit->shard->filter, fit->move, k);
     for (uint32_t c = 0; c < k; c++) {
         sum += fit->move[c].shift;
         if (shifts)
@@ -298,7 +294,6 @@ enum status fit_move_centroids(struct fit *fit, double *shift, bool inertia, str
                           err) != STATUS_OK)
         return err->status;
     *shift = follow_moves(fit, true);
-    fit->measured = true;
     return STATUS_OK;
 }
 
@@ -358,6 +353,7 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
         if (*relocated && relocate_on_device(fit, false, err) != STATUS_OK)
             return err->status;
         memcpy(fit->move, fit->device_update->moves.host, moves);
+        filter_take_measures(&fit->shard->filter, fit->move, fit->config->k);
         *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
         fit->moving = false;
         return STATUS_OK;
@@ -465,7 +461,6 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
 enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
     bool labels_current;
-    fit->measured = false;
     fit->labels = out->labels;
     if (iterate(fit, out, &labels_current, err) != STATUS_OK ||
         (!fit->method->labels_rows && fit_forget_labels(fit, err) != STATUS_OK))
@@ -477,7 +472,6 @@ enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *
 static enum status take_centroids(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
     data_pad(fit->data, fit->centroids, out->centroids, out->k);
-    fit->measured = false;
     fit->labels = out->labels;
     return fit_forget_labels(fit, err);
 }

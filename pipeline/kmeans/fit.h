@@ -32,7 +32,6 @@ struct fit {
     uint32_t run;          /* index of the restart, for random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
     bool moving;           /* the device's centroids may already be those of the next iteration */
-    bool measured;         /* the filter has measured the host's centroids */
     bool host_stale;       /* only the device has current labels, or also centroids and sums */
 };
 
@@ -46,8 +45,8 @@ enum status fit_read_state(struct fit *fit, struct error *err);
 /* Limit of the squared shift of converged centroids: tol times the columns' mean variance. */
 double fit_tolerance(const struct fit *fit);
 
-/* Moves the host's centroids to the means of the host's sums and measures them; `previous` gets the
- * old ones, and shifts grow by the moves; *shift is the sum of the squared moves. inertia:
+/* Moves the host's centroids to the means of the host's sums; `previous` gets the old ones, and
+ * shifts grow by the moves; *shift is the sum of the squared moves. inertia:
  * fit->move also gets the inertia about the old centroids. */
 enum status fit_move_centroids(struct fit *fit, double *shift, bool inertia, struct error *err);
 

@@ -370,8 +370,8 @@ static enum status simplified(double *out, struct measures *measures, struct err
     struct tile *tile;
     bool incremental;
     double sum;
-    enum status status = assign_centroids(&shard->assign, &incremental, measures->centroids,
-                                          outcome->k, NULL, false, err);
+    enum status status =
+        assign_centroids(&shard->assign, &incremental, measures->centroids, outcome->k, NULL, err);
     if (status == STATUS_OK)
         status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {

@@ -192,9 +192,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     draw(batch, iteration);
     copy_sums(batch, &batch->before, &fit->update->all);
     *inertia = *shift = 0;
-    enum status status =
-        assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL, fit->measured, err);
-    fit->measured = false;
+    enum status status = assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL, err);
     for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
         const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
         processes_watch(fit->config->processes, fit->config->watch.stop);

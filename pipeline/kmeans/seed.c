@@ -243,9 +243,8 @@ static enum status measure_rows(struct parallel *parallel, struct error *err)
     struct tile *tile;
     bool incremental;
     const bool first = parallel->count == 1;
-    enum status status =
-        assign_centroids(assign, &incremental, parallel->candidates, parallel->count,
-                         first ? NULL : parallel->shifts, false, err);
+    enum status status = assign_centroids(assign, &incremental, parallel->candidates,
+                                          parallel->count, first ? NULL : parallel->shifts, err);
     if (status == STATUS_OK)
         status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {

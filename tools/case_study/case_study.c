@@ -391,7 +391,7 @@ static enum status run_engine(struct study *study, struct error *err)
     bool incremental = false;
     for (uint32_t t = 0; t < data->tile_count; t++)
         data->tiles[t].has_norms = data->tiles[t].has_float16 = false;
-    if (assign_centroids(assign, &incremental, study->centroids, study->words, NULL, false, err) !=
+    if (assign_centroids(assign, &incremental, study->centroids, study->words, NULL, err) !=
         STATUS_OK)
         return err->status;
     enum status status = data_begin(data, err);
