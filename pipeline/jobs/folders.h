@@ -23,14 +23,4 @@ void classes_clear(struct classes *classes);
 enum status folders_read(struct classes *out, struct result *result, const struct path_list *paths,
                          struct error *err);
 
-/* Numbers folders in the order in which they are looked up; initially zeroed. The owner frees
- * `slot`. */
-struct folder_numbers {
-    struct folder_slot *slot; /* by digest: open addressing, at most half full */
-    size_t slots;             /* a power of two */
-    uint32_t count;
-};
-enum status folder_number(uint32_t *number, struct folder_numbers *numbers, uint16_t source,
-                          const char *folder, size_t length, struct error *err);
-
 #endif

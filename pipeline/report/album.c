@@ -4,7 +4,7 @@
 #include "base/compare.h"
 #include "base/hash.h"
 #include "base/held.h"
-#include "jobs/folders.h"
+#include "base/numbering.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,13 +154,14 @@ static enum status add_name(uint64_t *at, struct album *album, const char *name,
 }
 
 /* The folder of a shown path: the part before its last slash, or its source. */
-static enum status find_folder(uint32_t *number, struct album *album,
-                               struct folder_numbers *numbers, const char *shown, unsigned source,
-                               const char *source_name, struct error *err)
+static enum status find_folder(uint32_t *number, struct album *album, struct numbering *numbers,
+                               const char *shown, unsigned source, const char *source_name,
+                               struct error *err)
 {
     size_t length = directory_length(shown);
     length -= length > 0;
-    enum status status = folder_number(number, numbers, (uint16_t)source, shown, length, err);
+    enum status status = numbering_look(number, numbers, (uint16_t)source, shown, length,
+                                        "the folders of pictures", err);
     if (status != STATUS_OK)
         return status;
     if (*number == album->folder_count) {
@@ -200,8 +201,8 @@ static uint64_t id_of(const char *source, const char *path, size_t length)
     return digest[0];
 }
 
-static enum status read_row(struct album *album, struct folder_numbers *numbers,
-                            struct result *result, uint64_t row, struct error *err)
+static enum status read_row(struct album *album, struct numbering *numbers, struct result *result,
+                            uint64_t row, struct error *err)
 {
     struct picture *picture = &album->row[row];
     struct result_image image;
@@ -369,7 +370,7 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
 enum status album_read(struct album *out, enum grouping *how, struct result *result,
                        const struct result_clusters *clusters, struct stop *stop, struct error *err)
 {
-    struct folder_numbers numbers = {0};
+    struct numbering numbers = {0};
     *out = (struct album){.count = result_images(result)};
     const size_t n = (size_t)out->count;
     enum status status = find_prefixes(out, result, stop, err);

@@ -14,7 +14,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/numbering.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
@@ -375,48 +375,6 @@ static const char *member_name(struct archive_entry *entry)
 
 /* --- listing --------------------------------------------------------------------------------- */
 
-/* A set of digests of names. */
-struct names {
-    uint64_t (*slots)[2];
-    size_t capacity, count; /* capacity: a power of two; less than half is used */
-};
-
-/* The slot with the digest, or the free slot for it. */
-static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
-{
-    size_t slot = digest[0] & (names->capacity - 1);
-    while ((names->slots[slot][0] | names->slots[slot][1]) &&
-           (names->slots[slot][0] != digest[0] || names->slots[slot][1] != digest[1]))
-        slot = (slot + 1) & (names->capacity - 1);
-    return names->slots[slot];
-}
-
-/* Adds a name, by its stored text; *again: it was already there. */
-static enum status add_name(bool *again, struct names *names, const char *name, struct error *err)
-{
-    uint64_t digest[2];
-    if (2 * names->count >= names->capacity) {
-        struct names larger = {.capacity = names->capacity ? 2 * names->capacity : 1024,
-                               .count = names->count};
-        larger.slots = calloc(larger.capacity, sizeof *larger.slots);
-        if (!larger.slots)
-            return error_memory(err, larger.capacity * sizeof *larger.slots,
-                                "the names in an archive");
-        for (size_t i = 0; i < names->capacity; i++) {
-            if (names->slots[i][0] | names->slots[i][1])
-                memcpy(find_slot(&larger, names->slots[i]), names->slots[i], sizeof digest);
-        }
-        free(names->slots);
-        *names = larger;
-    }
-    murmur3_of(digest, name, strlen(name));
-    uint64_t *slot = find_slot(names, digest);
-    *again = (slot[0] | slot[1]) != 0;
-    memcpy(slot, digest, sizeof digest);
-    names->count += !*again;
-    return STATUS_OK;
-}
-
 static bool is_hidden(const char *name)
 {
     for (const char *at = name; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
@@ -462,7 +420,7 @@ struct member_listing {
     uint64_t index;          /* of the archive */
     bool whole;              /* members were added and must stay together */
     uint64_t offset, stored; /* position of the current member's data, and its bytes with padding */
-    struct names names;
+    struct numbering names;
     struct bytes path;
 };
 
@@ -534,7 +492,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
     const char *name = member_name(entry);
     struct entry found;
     enum status status;
-    bool again = false;
+    uint32_t named;
     if (archive_entry_filetype(entry) == AE_IFDIR)
         return STATUS_OK;
     listing->found(listing);
@@ -547,9 +505,11 @@ static enum status add_member(struct member_listing *members, struct archive *re
         return status;
     if (!pathglob_takes_alone(listing->globs, members->path.data, members->path.length))
         return STATUS_OK;
-    if ((status = add_name(&again, &members->names, name, err)))
+    const uint32_t names = members->names.count;
+    if ((status = numbering_look(&named, &members->names, 0, name, strlen(name),
+                                 "the names in an archive", err)))
         return status;
-    judge_member(&found, members, reader, entry, name, number, again);
+    judge_member(&found, members, reader, entry, name, number, named < names);
     /* To read one member of a compressed tar, all before it must be decompressed. */
     if (members->one && archive_filter_count(reader) > 1) {
         found.share = members->whole ? ENTRY_SHARE_REST : members->file->bytes;
@@ -665,7 +625,7 @@ enum status archives_list(struct archives *archives, struct source_listing *list
 out:
     if (fd >= 0)
         close(fd);
-    free(members.names.slots);
+    free(members.names.slot);
     bytes_clear(&members.path);
     return status;
 }
@@ -1042,7 +1002,7 @@ void archive_stream_close(struct archive_stream **opened)
         return;
     close_reader(stream->reader, &stream->input);
     free(stream->item.memory);
-    free(stream->members.names.slots);
+    free(stream->members.names.slot);
     bytes_clear(&stream->members.path);
     free(stream);
     *opened = NULL;
