@@ -304,7 +304,7 @@ static enum status tell_clustering(struct transcript *told, unsigned i, struct r
     struct words *words = NULL;
     uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
     uint32_t *order = NULL;
-    enum status status = sizes ? result_clusters_read(clusters, NULL, NULL, NULL, sizes, NULL, err)
+    enum status status = sizes ? result_part_read(sizes, clusters, PART_SIZES, err)
                                : error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
     if (status == STATUS_OK && !(order = clusters_by_size(sizes, clusters->k)))
         status = error_memory(err, clusters->k * sizeof *order, "cluster sizes");

@@ -252,8 +252,8 @@ enum status export_open_labels(struct export *export, struct error *err)
     export->distances = held_array(&export->held, rows, sizeof *export->distances);
     if (held_check(&export->held, "labels", err) != STATUS_OK)
         return STATUS_FAILED;
-    return result_clusters_read(export->clusters, NULL, export->labels, export->distances, NULL,
-                                NULL, err);
+    return result_clusters_read_rows(export->clusters, 0, rows, export->labels, export->distances,
+                                     err);
 }
 
 bool export_has_images(const struct export *export)
@@ -437,8 +437,9 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
     rows->summary = held_array(&export->held, k, sizeof *rows->summary);
     if (held_check(&export->held, "the clusters", err) != STATUS_OK)
         return STATUS_FAILED;
-    enum status status =
-        result_clusters_read(clusters, NULL, NULL, NULL, rows->sizes, rows->nearest, err);
+    enum status status = result_part_read(rows->sizes, clusters, PART_SIZES, err);
+    if (status == STATUS_OK)
+        status = result_part_read(rows->nearest, clusters, PART_NEAREST, err);
     if (status == STATUS_OK && !(rows->order = clusters_by_size(rows->sizes, clusters->k)))
         status = error_memory(err, k * 4, "clusters");
     if (status == STATUS_OK && export_has_images(export))
@@ -728,7 +729,7 @@ static enum status write_centroids(struct export *export, struct error *err)
                                       .type = "<f4",
                                       .key = "cluster",
                                       .read = read_centroids};
-    enum status status = result_clusters_read(clusters, centroids, NULL, NULL, NULL, NULL, err);
+    enum status status = result_part_read(centroids, clusters, PART_CENTROIDS, err);
     return status == STATUS_OK ? write_values(export, &table, err) : status;
 }
 

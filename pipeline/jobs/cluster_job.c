@@ -422,7 +422,9 @@ static enum status read_found(struct cluster_job *job, struct error *err)
     if (status == STATUS_OK && (!rows->sizes || !rows->nearest))
         status = error_memory(err, clusters->k * 4 * sizeof *rows->sizes, "cluster sizes");
     if (status == STATUS_OK)
-        status = result_clusters_read(clusters, NULL, NULL, NULL, rows->sizes, rows->nearest, err);
+        status = result_part_read(rows->sizes, clusters, PART_SIZES, err);
+    if (status == STATUS_OK)
+        status = result_part_read(rows->nearest, clusters, PART_NEAREST, err);
     for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
         rows->rows += rows->sizes[i];
     return status;

@@ -142,7 +142,7 @@ static enum status compare_clusters(struct evaluation *evaluation,
     enum status status = held_check(&held, "labels", err);
     *one = (struct evaluation_clusters){.clusters = clusters};
     if (status == STATUS_OK)
-        status = result_clusters_read(clusters, NULL, labels, NULL, NULL, NULL, err);
+        status = result_part_read(labels, clusters, PART_LABELS, err);
     for (uint64_t row = 0; row < images && status == STATUS_OK; row++)
         if (classes->of_row[row] != CLASSES_NONE && labels[row] >= 0) {
             labels[one->rows] = labels[row];

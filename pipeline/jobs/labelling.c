@@ -123,7 +123,7 @@ static enum status read_levels(struct labelling *own, struct error *err)
                                             malloc((size_t)clusters->k * 3 * sizeof *out->nearest)};
         if (!out->centroids || !out->sizes || !out->nearest)
             return error_memory(err, values * sizeof *out->centroids, "centroids");
-        status = result_clusters_read(clusters, out->centroids, NULL, NULL, NULL, NULL, err);
+        status = result_part_read(out->centroids, clusters, PART_CENTROIDS, err);
         if (status != STATUS_OK || own->clusters->level != 1 ||
             report->level_count == CLUSTER_LEVELS)
             break;

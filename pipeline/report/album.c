@@ -241,7 +241,7 @@ static enum status read_labels(struct album *album, const struct result_clusters
     float *distances = held_array(&held, n, sizeof *distances);
     enum status status = held_check(&held, "labels", err);
     if (status == STATUS_OK)
-        status = result_clusters_read(clusters, NULL, labels, distances, NULL, NULL, err);
+        status = result_clusters_read_rows(clusters, 0, clusters->rows, labels, distances, err);
     for (size_t row = 0; status == STATUS_OK && row < n; row++) {
         const bool valid = labels[row] >= 0 && (uint32_t)labels[row] < clusters->k;
         album->row[row].label = valid ? labels[row] : -1;

@@ -547,7 +547,7 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
     if (clusters && status == STATUS_OK) {
         const size_t values = (size_t)clusters->k * clusters->dimension;
         centroids = malloc((values ? values : 1) * sizeof *centroids);
-        status = centroids ? result_clusters_read(clusters, centroids, NULL, NULL, NULL, NULL, err)
+        status = centroids ? result_part_read(centroids, clusters, PART_CENTROIDS, err)
                            : error_memory(err, values * sizeof *centroids, "centroids");
     }
     json_open_array(json, "groups");

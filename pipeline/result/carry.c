@@ -62,7 +62,7 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     k->nearest = held_array(&k->held, (uint64_t)old->k * NEAREST_COUNT, sizeof *k->nearest);
     enum status status = held_check(&k->held, "labels", err);
     if (!status)
-        status = result_clusters_read(old, k->centroids, NULL, NULL, NULL, NULL, err);
+        status = result_part_read(k->centroids, old, PART_CENTROIDS, err);
     if (!status)
         status = move_part(c, old->name, PART_LABELS, k->labels, NULL, err);
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);

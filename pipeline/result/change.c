@@ -35,20 +35,11 @@ static enum status remove_empty(hid_t file, struct error *err)
 
 static enum status copy_runs(const struct change *change, hid_t file, struct error *err)
 {
-    const struct copies copies = {.from = change->base, .to = file};
     const char *clusters = change->notes_run ? change->run_clusters : change->base->run_clusters;
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
-    if (!h5_is_object(change->base->file, "runs", H5O_TYPE_GROUP))
-        return STATUS_OK;
-    if (h5_create_group(&runs, file, "runs", err))
-        return STATUS_FAILED;
-    /* Otherwise the old record would be copied. */
-    enum status status = h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", err);
-    if (!status)
-        status = copies_make(&copies, "/runs", err);
-    if (!status && !clusters && H5Adelete(runs, RUN_CLUSTERS) < 0)
-        status = h5_fail(err, "H5Adelete", "write", change->output);
-    return status;
+    return h5_is_object(change->base->file, "runs", H5O_TYPE_GROUP)
+               ? copies_runs(&runs, file, change->base, 0, clusters, err)
+               : STATUS_OK;
 }
 
 /* The scales that belong to a single clustering. */

@@ -265,3 +265,16 @@ enum status copies_make(const struct copies *copies, const char *name, struct er
     const struct defined_visitor visitor = {copy_own, NULL, (void *)(uintptr_t)copies};
     return defined_walk(copies->from->file, name, &visitor, err);
 }
+
+enum status copies_runs(hid_t *runs, hid_t file, struct result *from, unsigned first,
+                        const char *clusters, struct error *err)
+{
+    const struct copies copies = {.from = from, .to = file};
+    enum status status = h5_create_group(runs, file, "runs", err);
+    for (unsigned i = first; from && i < from->run_count && !status; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "/runs/%llu", (unsigned long long)from->runs[i]);
+        status = copies_make(&copies, name, err);
+    }
+    return status || !clusters ? status : h5_put_text(*runs, RUN_CLUSTERS, clusters, err);
+}

@@ -24,4 +24,9 @@ bool copies_leave_out(const struct copies *copies, const char *name);
  * copy_file_range copies the bytes, sharing them if the file system can. Only on HDF5's thread. */
 enum status copies_make(const struct copies *copies, const char *name, struct error *err);
 
+/* Creates /runs, open as *runs, with the runs of `from` (NULL: none) from its `first` on, and the record of
+ * the clustering that `run` made (NULL: none). */
+enum status copies_runs(hid_t *runs, hid_t file, struct result *from, unsigned first,
+                        const char *clusters, struct error *err);
+
 #endif

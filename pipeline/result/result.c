@@ -724,24 +724,12 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
     return STATUS_OK;
 }
 
-/* Does nothing where `to` is NULL. */
-static enum status read_part(const struct result_clusters *clusters, enum cluster_part part,
-                             uint64_t first, uint64_t count, void *to, struct error *err)
+enum status result_part_read(void *to, const struct result_clusters *clusters,
+                             enum cluster_part part, struct error *err)
 {
-    return to ? h5_read_rows(clusters->part[part], cluster_part_kind[part].type, first, count, to,
-                             err)
-              : STATUS_OK;
-}
-
-enum status result_clusters_read(const struct result_clusters *clusters, float *centroids,
-                                 int32_t *labels, float *distances, uint64_t *sizes,
-                                 int64_t *nearest, struct error *err)
-{
-    if (result_clusters_read_rows(clusters, 0, clusters->rows, labels, distances, err) ||
-        read_part(clusters, PART_CENTROIDS, 0, clusters->k, centroids, err) ||
-        read_part(clusters, PART_SIZES, 0, clusters->k, sizes, err))
-        return STATUS_FAILED;
-    return read_part(clusters, PART_NEAREST, 0, clusters->k, nearest, err);
+    hsize_t size[2];
+    cluster_part_size(size, part, clusters);
+    return h5_read_rows(clusters->part[part], cluster_part_kind[part].type, 0, size[0], to, err);
 }
 
 enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
@@ -759,7 +747,7 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
                           clusters->name);
     if (!(*parents = malloc(bytes)))
         return error_memory(err, bytes, "clusters of a level");
-    enum status status = read_part(clusters, PART_PARENTS, 0, clusters->k, *parents, err);
+    enum status status = result_part_read(*parents, clusters, PART_PARENTS, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
         if ((*parents)[i] < 0 || (uint32_t)(*parents)[i] >= coarser->k)
             status = h5_damaged(err, result->path,
@@ -787,9 +775,11 @@ enum status result_clusters_read_rows(const struct result_clusters *clusters, ui
                                       uint64_t count, int32_t *labels, float *distances,
                                       struct error *err)
 {
-    if (read_part(clusters, PART_LABELS, first, count, labels, err))
+    if (labels && h5_read_rows(clusters->part[PART_LABELS], VALUE_I32, first, count, labels, err))
         return STATUS_FAILED;
-    return read_part(clusters, PART_DISTANCES, first, count, distances, err);
+    return distances ? h5_read_rows(clusters->part[PART_DISTANCES], VALUE_F32, first, count,
+                                    distances, err)
+                     : STATUS_OK;
 }
 
 enum status result_projection_read(struct projection *out, struct result *result,
@@ -804,9 +794,10 @@ enum status result_projection_read(struct projection *out, struct result *result
         out->components = malloc((size_t)dimension * columns * sizeof *out->components);
     if (!out->mean || (clusters->components && !out->components))
         return error_memory(err, (size_t)dimension * columns * sizeof *out->mean, "a projection");
-    if (read_part(clusters, PART_MEAN, 0, columns, out->mean, err))
+    if (result_part_read(out->mean, clusters, PART_MEAN, err))
         return STATUS_FAILED;
-    return read_part(clusters, PART_COMPONENTS, 0, dimension, out->components, err);
+    return out->components ? result_part_read(out->components, clusters, PART_COMPONENTS, err)
+                           : STATUS_OK;
 }
 
 static enum status read_sweep_column(struct cluster_sweep *sweep, hid_t group,

@@ -174,11 +174,10 @@ struct result_clusters {
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
 /* Whether `run` made it under its usual name and it has not been replaced since. */
 bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);
-/* Any output may be NULL: centroids k x dimension float32 row by row, labels rows int32, distances
- * rows float32, sizes k uint64, nearest k x 3 int64 (rows of images; -1 if there are fewer). */
-enum status result_clusters_read(const struct result_clusters *clusters, float *centroids,
-                                 int32_t *labels, float *distances, uint64_t *sizes,
-                                 int64_t *nearest, struct error *err);
+/* Reads a whole part that the clustering has: centroids k x dimension float32 row by row, labels rows int32,
+ * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images; -1 if there are fewer). */
+enum status result_part_read(void *to, const struct result_clusters *clusters,
+                             enum cluster_part part, struct error *err);
 /* Reads labels and squared distances of `count` rows from `first` on; either may be NULL. */
 enum status result_clusters_read_rows(const struct result_clusters *clusters, uint64_t first,
                                       uint64_t count, int32_t *labels, float *distances,
@@ -224,7 +223,7 @@ struct result_names {
 };
 
 /* A clustering to write to /clusters/NAME: its description (`value` decides which parts there are), and
- * the values of its parts; shapes as in result_clusters_read. Labels assigned by given centroids have 0
+ * the values of its parts; shapes as in result_part_read. Labels assigned by given centroids have 0
  * iterations. */
 struct result_clustering {
     struct result_clusters clusters;

@@ -330,23 +330,13 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
 static enum status write_runs(struct writing *w, struct error *err)
 {
     struct result *from = w->rewrite->carry ? w->rewrite->replaced : NULL;
-    const struct copies copies = {.from = from, .to = w->file};
     const unsigned count = from ? from->run_count : 0;
     H5_SCOPED hid_t runs = H5I_INVALID_HID;
-    if (h5_create_group(&runs, w->file, "runs", err))
+    if (copies_runs(&runs, w->file, from, count >= MOST_RUNS ? count - MOST_RUNS + 1 : 0,
+                    from ? from->run_clusters : NULL, err))
         return STATUS_FAILED;
-    enum status status = STATUS_OK;
-    for (unsigned i = count >= MOST_RUNS ? count - MOST_RUNS + 1 : 0; i < count && !status; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "/runs/%llu", (unsigned long long)from->runs[i]);
-        status = copies_make(&copies, name, err);
-    }
-    if (!status && from && from->run_clusters)
-        status = h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, err);
     w->report->run = count > 0 ? from->runs[count - 1] + 1 : 0;
-    if (!status)
-        status = write_run(w, runs, w->report->run, err);
-    return status;
+    return write_run(w, runs, w->report->run, err);
 }
 
 static enum status write_content(struct writing *w, const char *path, struct error *err)

@@ -364,9 +364,12 @@ static enum status load(struct clustering *k, struct held *held, struct error *e
     k->sizes = held_array(held, c->k, sizeof *k->sizes);
     k->nearest = held_array(held, (uint64_t)c->k * NEAREST_COUNT, sizeof *k->nearest);
     k->members = held_array(held, c->k, sizeof *k->members);
-    const enum status status = held_check(held, "centroids", err);
-    return status ? status
-                  : result_clusters_read(c, k->centroids, NULL, NULL, k->sizes, k->nearest, err);
+    return held_check(held, "centroids", err) ||
+                   result_part_read(k->centroids, c, PART_CENTROIDS, err) ||
+                   result_part_read(k->sizes, c, PART_SIZES, err) ||
+                   result_part_read(k->nearest, c, PART_NEAREST, err)
+               ? STATUS_FAILED
+               : STATUS_OK;
 }
 
 /* Checks labels, distances, weights and sizes of clusters. */

@@ -272,7 +272,7 @@ static enum status open_clusters(struct words *w, struct result *result,
     enum status status = labels ? held_check(&w->held, SUBJECT, err)
                                 : error_memory(err, clusters->rows * sizeof *labels, SUBJECT);
     if (status == STATUS_OK)
-        status = result_clusters_read(clusters, NULL, labels, NULL, NULL, NULL, err);
+        status = result_part_read(labels, clusters, PART_LABELS, err);
     for (uint64_t i = 0; i < clusters->rows && status == STATUS_OK; i++)
         if ((uint32_t)labels[i] < w->k) {
             w->sizes[labels[i]]++;

@@ -66,7 +66,9 @@ static void read_clusters(struct result *result)
         uint64_t *sizes = malloc(k * sizeof *sizes + 1);
         int64_t *nearest = malloc(3 * k * sizeof *nearest + 1);
         fuzz_check(centroids && labels && distances && sizes && nearest);
-        result_clusters_read(clusters, centroids, labels, distances, sizes, nearest, &err);
+        void *const part[] = {centroids, labels, distances, sizes, nearest};
+        for (int p = PART_CENTROIDS; p <= PART_NEAREST; p++)
+            result_part_read(part[p], clusters, p, &err);
         free(centroids);
         free(labels);
         free(distances);

@@ -30,13 +30,14 @@ static void assert_there(const char *path, const struct clustered *c)
     int32_t *labels = malloc((given->rows + 1) * sizeof *labels);
     uint64_t sizes[K];
     int64_t nearest[3 * K];
-    assert_ok(result_clusters_read(found, centroids, labels, distances, sizes, nearest, &error));
+    void *const part[] = {centroids, labels, distances, sizes, nearest};
+    for (int p = PART_CENTROIDS; p <= PART_NEAREST; p++)
+        assert_ok(result_part_read(part[p], found, p, &error));
     assert_memory_equal(centroids, c->centroids, K * given->dimension * sizeof *centroids);
     assert_memory_equal(labels, c->labels, given->rows * sizeof *labels);
     assert_memory_equal(distances, c->distances, given->rows * sizeof *distances);
     assert_memory_equal(sizes, c->sizes, sizeof sizes);
     assert_memory_equal(nearest, c->nearest, sizeof nearest);
-    assert_ok(result_clusters_read(found, NULL, NULL, NULL, NULL, NULL, &error));
     free(centroids);
     free(distances);
     free(labels);
@@ -224,7 +225,9 @@ static void assert_continued(const char *path, const struct clustered *before, u
     int64_t *nearest = malloc(c->k * 3 * sizeof *nearest);
     float *row = malloc(c->dimension * sizeof *row);
     const struct result_feature *feature = result_feature_find(result, c->feature);
-    assert_ok(result_clusters_read(c, NULL, labels, distances, sizes, nearest, &error));
+    assert_ok(result_clusters_read_rows(c, 0, rows, labels, distances, &error));
+    assert_ok(result_part_read(sizes, c, PART_SIZES, &error));
+    assert_ok(result_part_read(nearest, c, PART_NEAREST, &error));
     for (uint64_t i = 0; i < rows; i++) {
         if (i < kept) {
             assert_int_equal(labels[i], before->labels[i + gone_rows]);
