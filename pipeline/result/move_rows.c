@@ -267,20 +267,18 @@ static enum status move_range(struct moving *moving, const struct range *range,
                                      : move_fixed(moving, column, range, buffers, err);
 }
 
-/* Digests the missing pieces of blobs and of their ends. */
-static enum status digest_rest(struct moving *moving, const struct range *range,
-                               struct buffers *buffers, struct error *err)
+/* Digests the missing pieces of blobs or of their ends. */
+static enum status digest_rest(struct row_tree *tree, const struct raw *raw, struct error *err)
 {
-    const struct move_column *column = &moving->move->column[range->column];
-    struct row_tree *const tree = range->first > 0 ? column->data_tree : column->tree;
-    const struct raw *const raw = range->first > 0 ? column->data : column->to;
+    uint8_t *rows = NULL;
+    size_t room = 0;
     uint64_t first, count;
     enum status status = STATUS_OK;
     while (!status && tree && row_tree_missing(tree, &first, &count) &&
-           !(status = make_room(&buffers->rows, &buffers->rows_room,
-                                (size_t)(count * raw->row_bytes), err)) &&
-           !(status = raw_read(raw, first, count, buffers->rows, err)))
-        row_tree_add(tree, first, count, buffers->rows);
+           !(status = make_room(&rows, &room, (size_t)(count * raw->row_bytes), err)) &&
+           !(status = raw_read(raw, first, count, rows, err)))
+        row_tree_add(tree, first, count, rows);
+    free(rows);
     return status;
 }
 
@@ -352,7 +350,6 @@ static enum status run(struct moving *moving, struct error *err)
     const unsigned most =
         moving->move->threads < MOST_THREADS ? moving->move->threads : MOST_THREADS;
     const unsigned threads = (unsigned)min_u64(moving->ranges, most > 0 ? most : 1);
-    moving->next = 0;
     moving->caller = pthread_self();
     workers_once(threads, do_ranges, moving, threads);
     if (moving->failed && err)
@@ -454,13 +451,11 @@ enum status move_rows(const struct move *move, struct error *err)
             moving.range[i].turn = turn++;
     if (!status)
         status = run(&moving, err);
-    moving.work = digest_rest;
-    moving.ranges = 0;
-    for (unsigned c = 0; c < move->columns && !status; c++)
-        if (move->column[c].kind == MOVE_BLOB)
-            add_ranges(&moving, c, 2, 1);
-    if (!status)
-        status = run(&moving, err);
     moving_clear(&moving);
+    for (unsigned c = 0; c < move->columns && !status; c++) {
+        const struct move_column *column = &move->column[c];
+        if (column->kind == MOVE_BLOB && !(status = digest_rest(column->tree, column->to, err)))
+            status = digest_rest(column->data_tree, column->data, err);
+    }
     return status;
 }
