@@ -52,7 +52,7 @@ struct tensor {
     struct filter *filter;
     enum layout layout;
     uint32_t columns;
-    cl_program program;
+    char options[32]; /* of the program kmeans_filter_half */
     cl_kernel round, layout_kernel, search, list, settle, decide;
     struct half_panels all, some, trial; /* trial: candidates of seeding */
     cl_mem squares;                      /* k: of the centroids */
@@ -115,19 +115,17 @@ static bool possible(const struct filter *filter)
 
 static enum status open_kernels(struct tensor *tensor, struct lane_held **held, struct error *err)
 {
-    char options[32];
-    snprintf(options, sizeof options, "-DKEEP=%u%s", keep(tensor->columns),
+    const char *program = "kmeans_filter_half", *options = tensor->options;
+    snprintf(tensor->options, sizeof tensor->options, "-DKEEP=%u%s", keep(tensor->columns),
              tensor->filter->lane->plain_tensor ? " -DPLAIN" : "");
     struct lane *lane = tensor->filter->lane;
-    if (lane_program(&tensor->program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
-        return err->status;
-    const cl_program program = tensor->program;
-    const struct lane_wanted kernels[] = {KERNEL(tensor->round, program, "round_rows"),
-                                          KERNEL(tensor->layout_kernel, program, "lay_out"),
-                                          KERNEL(tensor->search, program, "assign_half"),
-                                          KERNEL(tensor->list, program, "list_half"),
-                                          KERNEL(tensor->settle, program, "settle_rows"),
-                                          KERNEL(tensor->decide, program, "decide_rows")};
+    const struct lane_wanted kernels[] = {
+        KERNEL(tensor->round, program, options, "round_rows"),
+        KERNEL(tensor->layout_kernel, program, options, "lay_out"),
+        KERNEL(tensor->search, program, options, "assign_half"),
+        KERNEL(tensor->list, program, options, "list_half"),
+        KERNEL(tensor->settle, program, options, "settle_rows"),
+        KERNEL(tensor->decide, program, options, "decide_rows")};
     return lane_hold(held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
 }
 
@@ -523,7 +521,8 @@ enum status float16_open_filter(struct seed_launch *out, struct lane_held **held
     const cl_float unit = (cl_float)score_unit(assign->filter);
     const cl_uint blocks = tensor->columns / KMEANS_HALF_COLUMNS;
     const cl_uint shares = blocks >= 8 ? 4 : blocks >= 4 ? 2 : 1;
-    const struct lane_wanted wanted = KERNEL(out->kernel, tensor->program, "seed_half");
+    const struct lane_wanted wanted =
+        KERNEL(out->kernel, "kmeans_filter_half", tensor->options, "seed_half");
     out->tag = "seed filter";
     out->items = (uint64_t)tile->rows * shares;
     out->group = KMEANS_HALF_ITEMS;

@@ -8,7 +8,6 @@
 #include "kmeans/reader.h"
 #include "matrix/row_tree.h"
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -627,14 +626,9 @@ static enum status read_rows(struct data *data, float *out, const uint64_t *rows
 enum status data_open_gather(struct gather *gather, struct lane_held **held,
                              const struct data *data, uint32_t count, struct error *err)
 {
-    char options[32];
-    cl_program program;
-    snprintf(options, sizeof options, "-DTILED=%d", data->lane->tiled);
-    if (lane_program(&program, data->lane, "kmeans_rows", options, err) != STATUS_OK)
-        return err->status;
-    const struct lane_wanted wanted[] = {KERNEL(gather->kernel, program, "gather_rows"),
-                                         HOST(gather->list, count),
-                                         SHARED(gather->device_list, count * sizeof *gather->list)};
+    const struct lane_wanted wanted[] = {
+        KERNEL(gather->kernel, "kmeans_rows", ROWS_OPTIONS(data->lane), "gather_rows"),
+        HOST(gather->list, count), SHARED(gather->device_list, count * sizeof *gather->list)};
     return lane_hold(held, data->lane, wanted, COUNT_OF(wanted), "rows", err);
 }
 

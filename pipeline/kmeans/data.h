@@ -18,6 +18,9 @@
 
 #define DATA_SLOTS 3
 
+/* Of the program kmeans_rows. */
+#define ROWS_OPTIONS(lane) ((lane)->tiled ? "-DTILED=1" : "-DTILED=0")
+
 struct tile {
     uint64_t first;  /* first row, counted over all shares */
     uint64_t offset; /* first row, counted within the share */

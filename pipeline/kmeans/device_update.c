@@ -21,17 +21,15 @@ static enum status open_kernels(struct device_update *device, struct lane_held *
 {
     struct lane *lane = device->update->lane;
     const bool weighted = device->update->own.weights;
-    char options[40];
-    snprintf(options, sizeof options, "-DDOUBLES=%d -DWEIGHTED=%d",
+    const char *program = "kmeans_moves", *options = device->options;
+    snprintf(device->options, sizeof device->options, "-DDOUBLES=%d -DWEIGHTED=%d",
              !weighted && update_keeps_subnormals(lane->device), weighted);
-    if (lane_program(&device->program, lane, "kmeans_moves", options, err) != STATUS_OK)
-        return err->status;
     const struct lane_wanted kernels[] = {
-        KERNEL(device->count, device->program, "count_moves"),
-        KERNEL(device->scan, device->program, "scan_moves"),
-        KERNEL(device->place, device->program, "place_moves"),
-        KERNEL(device->sum, device->program, "sum_moves"),
-        KERNEL(device->centroids, device->filter->means_program, "move_centroids")};
+        KERNEL(device->count, program, options, "count_moves"),
+        KERNEL(device->scan, program, options, "scan_moves"),
+        KERNEL(device->place, program, options, "place_moves"),
+        KERNEL(device->sum, program, options, "sum_moves"),
+        KERNEL(device->centroids, "kmeans_means", "", "move_centroids")};
     return lane_hold(held, lane, kernels, COUNT_OF(kernels), "sums of clusters", err);
 }
 
@@ -329,7 +327,7 @@ enum status device_update_join(struct device_update *device, struct lane_held **
         return err->status;
     device->meets = able == comm->size;
     const struct lane_wanted wanted[] = {
-        KERNEL(device->add, device->program, "add_sums"),
+        KERNEL(device->add, "kmeans_moves", device->options, "add_sums"),
         BUFFER(device->all_sums, k * update->data->stride * sizeof(cl_long)),
         BUFFER(device->all_counts, (k + 3) * sizeof(cl_long)),
         BUFFER(device->arrived, piece_values(update) * sizeof(cl_long)),

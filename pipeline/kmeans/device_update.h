@@ -13,7 +13,7 @@ struct device_update {
     bool used; /* the device supports it and the rows are resident */
     struct update *update;
     struct filter *filter;
-    cl_program program;
+    char options[40]; /* of the program kmeans_moves */
     cl_kernel count, scan, place, sum, centroids;
     cl_mem totals;                /* k x stride int64: this rank's sums */
     cl_mem joined, left, cursors; /* k: for the rows that changed their cluster */

@@ -13,7 +13,8 @@ struct exact {
     struct data *data;
     struct lane *lane;
     const float *centroids; /* k x stride, on the host; set before each pass (assign_centroids) */
-    cl_program program;     /* kmeans_exact, also for seeding; NULL on the host, like: */
+    /* Unless on the host: */
+    char options[64]; /* of the program kmeans_exact, also for seeding */
     cl_kernel label, distances, others;
     cl_mem values; /* float64 per row of the largest tile */
 };

@@ -8,21 +8,19 @@ enum status exact_open(struct exact *exact, struct lane_held **held, struct filt
                        struct error *err)
 {
     struct lane *lane = filter->lane;
-    char options[64];
     *exact =
         (struct exact){.ops = &exact_device, .filter = filter, .data = filter->data, .lane = lane};
     if (lane->host_exact) {
         exact->ops = &exact_host;
         return STATUS_OK;
     }
-    snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u%s", lane->tiled ? filter->width : 1,
-             lane->tiled ? 1 : 16, lane->device->nvidia ? " -DNVIDIA" : "");
-    if (lane_program(&exact->program, lane, "kmeans_exact", options, err) != STATUS_OK)
-        return err->status;
+    snprintf(exact->options, sizeof exact->options, "-DGROUP=%u -DSPAN=%u%s",
+             lane->tiled ? filter->width : 1, lane->tiled ? 1 : 16,
+             lane->device->nvidia ? " -DNVIDIA" : "");
     const struct lane_wanted wanted[] = {
-        KERNEL(exact->label, exact->program, "assign_exact"),
-        KERNEL(exact->distances, exact->program, "label_distances"),
-        KERNEL(exact->others, exact->program, "other_distances"),
+        KERNEL(exact->label, "kmeans_exact", exact->options, "assign_exact"),
+        KERNEL(exact->distances, "kmeans_exact", exact->options, "label_distances"),
+        KERNEL(exact->others, "kmeans_exact", exact->options, "other_distances"),
         BUFFER(exact->values, filter->data->tile_rows * sizeof(double))};
     return lane_hold(held, lane, wanted, COUNT_OF(wanted), "distances", err);
 }

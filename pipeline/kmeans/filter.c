@@ -113,24 +113,26 @@ static void choose_tile(struct filter *filter, uint32_t k)
     filter->width = 16 * filter->vectors;
 }
 
+/* The program of the search, whose register tiles are `vectors` wide, and its options. */
+static const char *search_program(char options[128], const struct filter *filter, uint32_t vectors)
+{
+    options[0] = '\0';
+    if (filter->lane->tiled)
+        return "kmeans_filter_tiled";
+    snprintf(options, 128, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u", filter->centred ? 1 : 0,
+             filter->points, vectors);
+    return "kmeans_filter";
+}
+
 static enum status build(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
-    const char *name = lane->tiled ? "kmeans_filter_tiled" : "kmeans_filter";
-    char rows_options[32], options[128] = "";
-    snprintf(rows_options, sizeof rows_options, "-DTILED=%d", lane->tiled);
-    if (!lane->tiled)
-        snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
-                 filter->centred ? 1 : 0, filter->points, filter->vectors);
-    if (lane_program(&filter->rows_program, lane, "kmeans_rows", rows_options, err) != STATUS_OK ||
-        lane_program(&filter->assign_program, lane, name, options, err) != STATUS_OK ||
-        (filter->device_layout &&
-         lane_program(&filter->means_program, lane, "kmeans_means", "", err) != STATUS_OK))
-        return err->status;
+    char options[128];
+    const char *name = search_program(options, filter, filter->vectors);
     const struct lane_wanted kernels[] = {
-        KERNEL(filter->norms, filter->rows_program, "row_norms"),
-        KERNEL(filter->assign, filter->assign_program, "assign_filter"),
-        KERNEL(filter->layout, filter->means_program, "lay_out_panels"), /* if device_layout */
+        KERNEL(filter->norms, "kmeans_rows", ROWS_OPTIONS(lane), "row_norms"),
+        KERNEL(filter->assign, name, options, "assign_filter"),
+        KERNEL(filter->layout, "kmeans_means", "", "lay_out_panels"), /* if device_layout */
     };
     return lane_hold(filter->held, lane, kernels, filter->device_layout ? 3 : 2, "centroids", err);
 }
@@ -410,15 +412,10 @@ enum status filter_lay_out_all(struct filter *filter, const float *centroids, st
 static enum status open_seed(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
-    const bool own = !lane->tiled && filter->vectors != 1;
     char options[128];
-    snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=1",
-             filter->centred ? 1 : 0, filter->points);
-    cl_program program = filter->assign_program;
-    if (own && lane_program(&program, lane, "kmeans_filter", options, err) != STATUS_OK)
-        return err->status;
+    const char *name = search_program(options, filter, 1);
     const struct lane_wanted wanted[] = {
-        KERNEL(filter->seed, program, "seed_filter"),
+        KERNEL(filter->seed, name, options, "seed_filter"),
         BUFFER(filter->candidates, KMEANS_TRIALS_MAX * filter->data->stride * sizeof(float))};
     if (lane_hold(filter->held, lane, wanted, COUNT_OF(wanted), "candidates", err) != STATUS_OK)
         return err->status;

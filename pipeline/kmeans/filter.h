@@ -47,7 +47,6 @@ struct filter {
     bool no_bound;                     /* rows are too long for any bound: scores mean nothing */
     bool device_layout;                /* a kernel lays out the panels */
     bool laid_out;                     /* the panels hold the current centroids */
-    cl_program rows_program, assign_program, means_program;
     cl_kernel norms, assign, seed, layout;
     struct mailbox mailbox;      /* results that the host reads after each pass */
     uint32_t k, capacity;        /* centroids */

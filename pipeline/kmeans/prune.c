@@ -18,7 +18,7 @@ enum status prune_open(struct prune *prune, struct lane_held **held, struct filt
                        bool tensor, struct error *err)
 {
     const size_t k = filter->capacity;
-    const cl_program program = filter->rows_program;
+    const char *program = "kmeans_rows", *options = ROWS_OPTIONS(filter->lane);
     *prune = (struct prune){.filter = filter, .tensor = tensor};
     const struct lane_wanted wanted[] = {
         HOST(prune->host_shifts, k),
@@ -26,11 +26,11 @@ enum status prune_open(struct prune *prune, struct lane_held **held, struct filt
         HOST(prune->scratch, k),
         HOST(prune->moved, k),
         BUFFER(prune->shifts, k * sizeof(cl_float)),
-        KERNEL(prune->shift_bounds, program, "shift_bounds"),
-        KERNEL(prune->split, program, "split_rows"),
-        KERNEL(prune->own, program, "own_lengths"),
-        KERNEL(prune->rank, program, "rank_shifts"), /* for tiled lanes only, like: */
-        KERNEL(prune->list, program, "list_moved"),
+        KERNEL(prune->shift_bounds, program, options, "shift_bounds"),
+        KERNEL(prune->split, program, options, "split_rows"),
+        KERNEL(prune->own, program, options, "own_lengths"),
+        KERNEL(prune->rank, program, options, "rank_shifts"), /* for tiled lanes only, like: */
+        KERNEL(prune->list, program, options, "list_moved"),
     };
     if (lane_hold(held, filter->lane, wanted, COUNT_OF(wanted) - (filter->lane->tiled ? 0 : 2),
                   "shifts", err) != STATUS_OK)

@@ -92,8 +92,8 @@ static enum status open_launches(struct rounds *rounds, uint32_t i, struct error
     const size_t group = rounds->filter->width;
     struct seed_launch *take = launch_of(rounds, TAKE, i), *exact = launch_of(rounds, EXACT, i);
     const struct lane_wanted wanted[] = {
-        KERNEL(take->kernel, assign->exact.program, "seed_take"),
-        KERNEL(exact->kernel, assign->exact.program, "seed_exact")};
+        KERNEL(take->kernel, "kmeans_exact", assign->exact.options, "seed_take"),
+        KERNEL(exact->kernel, "kmeans_exact", assign->exact.options, "seed_exact")};
     if (float16_open_filter(launch_of(rounds, FILTER, i), &rounds->held, assign, tile,
                             own->thresholds, own->mask, err) != STATUS_OK ||
         lane_hold(&rounds->held, rounds->lane, wanted, COUNT_OF(wanted), "seeding", err) !=
@@ -215,20 +215,18 @@ static enum status make_lists(struct rounds *rounds, uint32_t seeds, struct erro
     const struct tile *tile = data->tiles;
     struct lane_held *held = NULL;
     struct float16_pairs pairs;
-    cl_program program;
     cl_kernel lengths, distances;
     if (!lists_due(rounds, seeds))
         return STATUS_OK;
     lists->due = lists->due > UINT32_MAX / 2 ? UINT32_MAX : 2 * lists->due;
     if (!data_has_room(data, 0, (uint64_t)tile->rows * (data->stride * sizeof(float) + BESIDE_ROW)))
         return STATUS_OK;
-    if (take_last(rounds, err) != STATUS_OK ||
-        lane_program(&program, lane, "kmeans_lists", "", err) != STATUS_OK)
+    if (take_last(rounds, err) != STATUS_OK)
         return err->status;
-    const struct lane_wanted to_make[] = {KERNEL(lengths, program, "list_lengths"),
-                                          KERNEL(distances, program, "list_distances")};
-    const struct lane_wanted to_keep[] = {KERNEL(lists->choose, program, "seed_listed"),
-                                          KERNEL(lists->copy, program, "copy_seeds"),
+    const struct lane_wanted to_make[] = {KERNEL(lengths, "kmeans_lists", "", "list_lengths"),
+                                          KERNEL(distances, "kmeans_lists", "", "list_distances")};
+    const struct lane_wanted to_keep[] = {KERNEL(lists->choose, "kmeans_lists", "", "seed_listed"),
+                                          KERNEL(lists->copy, "kmeans_lists", "", "copy_seeds"),
                                           BUFFER(lists->seeds, BATCH * sizeof(cl_uint)),
                                           BUFFER(lists->ends, tile->rows * sizeof(cl_uint))};
     enum status status = lane_hold(&held, lane, to_make, COUNT_OF(to_make), "seeding", err);

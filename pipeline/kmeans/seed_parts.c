@@ -29,10 +29,9 @@ static enum status open_buffers(struct part_buffers *buffers, struct lane_held *
                                 struct error *err)
 {
     const struct data *data = &shard->data;
-    const cl_program program = shard->assign.exact.program;
     const size_t rows = data->rows, count = parts->count, seeds = count * parts->config->k;
     const struct lane_wanted wanted[] = {
-        KERNEL(buffers->kernel, program, "seed_parts"),
+        KERNEL(buffers->kernel, "kmeans_exact", shard->assign.exact.options, "seed_parts"),
         BUFFER(buffers->rows, 2 * count * sizeof(cl_uint)),
         BUFFER(buffers->random, ROUNDS * KMEANS_TRIALS_MAX * sizeof(double)),
         BUFFER(buffers->upto, (rows / KMEANS_BLOCK_ROWS + count + 1) * sizeof(double)),

@@ -250,18 +250,18 @@ static enum status seeding_open(struct seeding *seeding, struct shard *shard, co
                                 .lane = lane,
                                 .blocks = blocks_of(data->share.rows),
                                 .weights = weights};
-    const cl_program program = seeding->assign->exact.program;
+    const char *program = "kmeans_exact", *options = seeding->assign->exact.options;
     const struct lane_wanted wanted[] = {
         HOST(seeding->sums, seeding->blocks * TRIALS), HOST(seeding->upto, seeding->blocks),
         HOST(seeding->reached, shard->comm->size), HOST(seeding->tiles, data->tile_count)};
     const struct lane_wanted of_host = HOST(seeding->host_distances, data->share.rows);
     const struct lane_wanted of_device[] = {
-        KERNEL(seeding->exact, program, "seed_exact"),
-        KERNEL(seeding->commit, program, "seed_commit"),
+        KERNEL(seeding->exact, program, options, "seed_exact"),
+        KERNEL(seeding->commit, program, options, "seed_commit"),
         BUFFER(seeding->block_sums, blocks_of(data->tile_rows) * TRIALS * sizeof(double))};
     if (lane_hold(&seeding->held, lane, wanted, COUNT_OF(wanted), "seeding", err) != STATUS_OK ||
-        lane_hold(&seeding->held, lane, program ? of_device : &of_host,
-                  program ? COUNT_OF(of_device) : 1, "seeding", err) != STATUS_OK)
+        lane_hold(&seeding->held, lane, lane->host_exact ? &of_host : of_device,
+                  lane->host_exact ? 1 : COUNT_OF(of_device), "seeding", err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)

@@ -506,16 +506,11 @@ static enum status open_kernels(struct search *search, struct error *err)
     const uint32_t blocks = search->columns / SEARCH_BLOCK;
     snprintf(options, sizeof options, "-DKEPT=%u%s", blocks <= KEPT_MOST ? blocks : 0,
              search->lane.device->nvidia_major >= 8 ? "" : " -DPLAIN");
-    cl_program program;
-    if (lane_program(&program, &search->lane, "search_pairs", options, err) != STATUS_OK)
-        return err->status;
-    for (int i = 0; i < KERNELS; i++) {
-        const struct lane_wanted kernel = KERNEL(search->kernel[i], program, kernel_names[i]);
-        if (lane_hold(&search->held, &search->lane, &kernel, 1, "rows to compare", err) !=
-            STATUS_OK)
-            return err->status;
-    }
-    return STATUS_OK;
+    struct lane_wanted kernels[KERNELS];
+    for (int i = 0; i < KERNELS; i++)
+        kernels[i] =
+            (struct lane_wanted)KERNEL(search->kernel[i], "search_pairs", options, kernel_names[i]);
+    return lane_hold(&search->held, &search->lane, kernels, KERNELS, "rows to compare", err);
 }
 
 static enum status open_staging(struct search *search, struct error *err)

@@ -57,13 +57,15 @@ enum status lane_check_stop(const struct lane *lane, struct error *err)
     return STATUS_OK;
 }
 
-enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
-                         struct error *err)
+static enum status open_kernel(struct lane *lane, const struct lane_wanted *wanted,
+                               struct error *err)
 {
     const int64_t start = clock_now();
-    const enum status status = ocl_context_program(out, lane->ocl, name, options, err);
+    cl_program program;
+    const enum status status =
+        ocl_context_program(&program, lane->ocl, wanted->program, wanted->options, err);
     lane->seconds_build += clock_seconds_since(start);
-    return status;
+    return status == STATUS_OK ? ocl_kernel(wanted->place, program, wanted->name, err) : status;
 }
 
 /* The buffer of pinned memory becomes its `whole`. */
@@ -93,7 +95,7 @@ static enum status open_one(struct lane *lane, struct lane_wanted *wanted, const
         return ocl_sub_buffer(wanted->place, lane->ocl, wanted->whole, wanted->offset,
                               wanted->bytes, what, err);
     if (wanted->kind == LANE_KERNEL)
-        return ocl_kernel(wanted->place, wanted->program, wanted->name, err);
+        return open_kernel(lane, wanted, err);
     if (wanted->kind == LANE_PINNED)
         return open_pinned(lane, wanted, what, err);
     void *memory = calloc(1, wanted->bytes ? wanted->bytes : 1);

@@ -41,20 +41,16 @@ void lane_close(struct lane *lane);
 /* STATUS_INTERRUPTED if a stop was requested. */
 enum status lane_check_stop(const struct lane *lane, struct error *err);
 
-/* ocl_context_program, whose time counts as seconds_build. */
-enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
-                         struct error *err);
-
 /* A module's resources: zeroed host memory, buffers that kernels read and write (shared: which the
- * host also maps if zero_copy), parts of buffers, kernels, and host memory pinned by the driver, which
- * stays mapped. The module lists where each pointer goes. */
+ * host also maps if zero_copy), parts of buffers, kernels of ocl_context_program, whose time counts as
+ * seconds_build, and host memory pinned by the driver, which stays mapped. The module lists where each
+ * pointer goes. */
 struct lane_wanted {
     void *place; /* of the pointer */
     enum { LANE_HOST, LANE_BUFFER, LANE_SHARED, LANE_PART, LANE_KERNEL, LANE_PINNED } kind;
     size_t bytes, offset;
-    cl_mem whole; /* of a part, which begins at the offset */
-    cl_program program;
-    const char *name;
+    cl_mem whole;                         /* of a part, which begins at the offset */
+    const char *program, *options, *name; /* of a kernel */
 };
 #define HOST(pointer, count)                                                                       \
     {                                                                                              \
@@ -76,9 +72,10 @@ struct lane_wanted {
     {                                                                                              \
         .place = &(pointer), .kind = LANE_PINNED, .bytes = (size)                                  \
     }
-#define KERNEL(kernel, of, called)                                                                 \
+#define KERNEL(kernel, of, with, called)                                                           \
     {                                                                                              \
-        .place = &(kernel), .kind = LANE_KERNEL, .program = (of), .name = (called)                 \
+        .place = &(kernel), .kind = LANE_KERNEL, .program = (of), .options = (with),               \
+        .name = (called)                                                                           \
     }
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
