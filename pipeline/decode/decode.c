@@ -157,7 +157,6 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     if (info->out_width == 0) {
         info->out_width = info->width;
         info->out_height = info->height;
-        info->scale_ignored = options.scale > 1;
     }
     return failure->reason;
 }

@@ -52,7 +52,6 @@ struct image_info {
                               a palette counts as 3, or 4 with transparency */
     bool profile;          /* the file may have an ICC profile that was not applied; with
                        * decode_for_display: it was applied and changes colours */
-    bool scale_ignored;    /* options.scale > 1, but the format has no scaling */
     bool progressive;      /* a JPEG with several scans that refine each other */
     uint64_t memory;       /* bytes that the codec will allocate, without the caller's rows */
     struct dct_layout dct; /* if colour is not DCT_NONE, decode_coefficients may be called */

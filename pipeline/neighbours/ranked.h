@@ -8,9 +8,9 @@
 #include "matrix/matrix.h"
 #include "result/result.h"
 
-/* A matrix of projected.h. Takes ownership of `rows`, which belong to `about`, even on failure; `result` must outlive them.
- * *out is `rows` itself if there is nothing to do. The components are those of the preset's
- * clustering of the same rows, or are computed in the same way. STATUS_FAILED,
+/* A matrix of projected.h, or `rows` itself if there is nothing to do. Takes ownership of `rows`, which
+ * belong to `about`, even on failure; `result` must outlive them. The components are those of the
+ * preset's clustering of the same rows, or are computed in the same way. STATUS_FAILED,
  * STATUS_INTERRUPTED. */
 enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
                         struct result *result, const struct result_feature *about, unsigned threads,

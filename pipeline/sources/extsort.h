@@ -19,7 +19,8 @@ struct extsort_record {
     uint32_t key_length, payload_length;
 };
 
-/* Runs go to unlinked files in `directory`, whose name stays valid until the end; memory is at least 64 KiB. stop may be NULL. */
+/* Runs go to unlinked files in `directory`, whose name stays valid until the end; memory is at least
+ * 64 KiB. stop may be NULL. */
 enum status extsort_open(struct extsort **out, const char *directory, uint64_t memory,
                          struct stop *stop, struct error *err);
 
