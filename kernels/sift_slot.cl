@@ -77,8 +77,8 @@ static inline uint add_up(__private const ushort8 *cells)
     return b.x + b.y;
 }
 
-/* The sum of a descriptor's cells: columns at its ends have the weight of one cell, the others the
- * two of theirs, `bin`. */
+/* The sum of a descriptor's cells, from the sums of its columns: a column between two centres has
+ * weights in both cells, which add up to `bin`; before the first centre and after the last, in one. */
 static inline uint add_descriptor(__local const uint *column, int bin)
 {
     uint sum = 0;

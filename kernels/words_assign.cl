@@ -3,10 +3,10 @@
  * A work-item takes ROWS descriptors of a part. Both products, of descriptors and projection and of
  * projected values and words, are computed in float32: all terms are integers and all sums, in any
  * order, below 2^24 (features/codebook.h), so they are exact, fused or not. The matrices are
- * transposed, so 16 outputs of one input are a vector, which stays in registers for all inputs of the
- * ROWS descriptors. The distance to a word is its squared length - 2 p w, leaving out the descriptor's own
- * length; each lane keeps the first of its minima, and the lanes are compared last, ties going to
- * the lower word.
+ * transposed, so 16 outputs of one input are a vector, which stays in registers for all inputs of
+ * the ROWS descriptors. The distance to a word is its squared length - 2 p w, leaving out the
+ * descriptor's own length; each lane keeps the first of its minima, and the lanes are compared
+ * last, ties going to the lower word.
  *
  * For words=K the work-item counts them in the part's row. For fisher=K it stores the projected
  * values and the word, for fisher_sums to add up: records of PROJECTED + 2 bytes, numbered like the

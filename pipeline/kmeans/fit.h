@@ -74,7 +74,9 @@ enum status fit_round(struct fit *fit, struct cluster_outcome *out, struct error
 
 /* --- parts of a fit, in files of their own ----------------------------------------------------- */
 
+/* The number of clusters without rows, by the counts of all ranks. */
 uint32_t relocate_count_empty(const struct fit *fit);
+
 /* Gives each empty cluster the row farthest from its centroid (ties: the lowest), skipping
  * duplicates of rows already taken and rows of weight 0; labels and counts are updated, sums only on
  * the host. A row alone in its cluster has distance zero unless the centroid is not yet the mean;
